@@ -1,0 +1,236 @@
+"""One sentence with its numbers under each picture, made from the numbers drawn.
+
+A caption is also the text that stands for the picture where it cannot be seen. It says
+what was measured and nothing about meaning. It starts in lower case and ends without a
+full stop, so that a page can put it into a sentence of its own.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from core.checks import require_int
+from core.scaling import SoftmaxRow
+
+COIN_FLIP_LOSS = math.log(2)
+_TIE = 1e-6  # weights closer than this are called equal
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percentage that never rounds to none or to all.
+
+    0.624 is "62 %", 0.003 is "under 1 %", 0.998 is "over 99 %"; only 0 is "0 %" and
+    only 1 (to a millionth) is "100 %".
+
+    Args:
+        share: Between 0 and 1.
+    """
+    if 0 < share < 0.005:
+        return "under 1 %"
+    if 0.995 <= share < 1 - _TIE:
+        return "over 99 %"
+    return f"{100 * share:.0f} %"
+
+
+def figure(value: float) -> str:
+    """Return a number with three figures, or as a whole number from 1000 on."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def row_sentence(
+    attn_weights: Tensor,
+    query_label: str,
+    key_labels: Sequence[str],
+    *,
+    allowed: Tensor | None = None,
+) -> str:
+    """Say where one query puts most of its weight.
+
+    Args:
+        attn_weights: Row of one query, (S,); it sums to 1, or to 0 where the query may
+            read no key.
+        query_label: Label of the query.
+        key_labels: S labels of the keys.
+        allowed: Boolean row of the mask, (S,); True = may attend.
+
+    Returns:
+        For instance ``query "it·3" gives 62 % to key "street·2"``.
+
+    Raises:
+        ValueError: If there are more or fewer labels than weights.
+    """
+    _require_labels("key_labels", key_labels, attn_weights)
+    weights = attn_weights.detach().double().cpu()
+    open_keys = (
+        torch.ones_like(weights, dtype=torch.bool) if allowed is None else allowed
+    )
+    num_open = int(open_keys.sum())
+    query = f'query "{query_label}"'
+    if num_open == 0 or float(weights.sum()) == 0:
+        return f"{query} has nothing to attend to: every key is masked"
+    largest = float(weights.max())
+    top = [index for index, weight in enumerate(weights) if weight > largest - _TIE]
+    if num_open == 1:
+        return (
+            f'{query} puts all its weight on key "{key_labels[top[0]]}" by necessity: '
+            "nothing else is allowed"
+        )
+    if len(top) == num_open:
+        return f"{query} gives the same {percent(largest)} to each of {num_open} keys"
+    return f"{query} gives {_shared(largest, [key_labels[index] for index in top])}"
+
+
+def map_sentence(
+    attn_weights: Tensor, query_labels: Sequence[str], key_labels: Sequence[str]
+) -> str:
+    """Say which query of a map puts most weight on a single key.
+
+    Args:
+        attn_weights: One map, (T, S); row = query, column = key.
+        query_labels: T labels of the queries.
+        key_labels: S labels of the keys.
+
+    Returns:
+        For instance ``the largest weight of the map: query "it" gives 81 % to key
+        "cat"``.
+
+    Raises:
+        ValueError: If labels and map do not fit.
+    """
+    _require_labels("query_labels", query_labels, attn_weights)
+    if attn_weights.numel() == 0 or float(attn_weights.detach().abs().max()) == 0:
+        return "no query of the map has anything to attend to"
+    _require_labels("key_labels", key_labels, attn_weights[0])
+    row, column = divmod(int(attn_weights.detach().argmax()), attn_weights.shape[1])
+    weight = percent(float(attn_weights.detach()[row, column]))
+    return (
+        f'the largest weight of the map: query "{query_labels[row]}" gives {weight} to '
+        f'key "{key_labels[column]}"'
+    )
+
+
+def sweep_sentence(x: str, at: float, what: str, medians: Mapping[str, float]) -> str:
+    """Say what the series of a sweep are at the chosen value.
+
+    Args:
+        x: Name of what is swept, such as "d_k".
+        at: The chosen value.
+        what: Name of what is measured, such as "largest weight".
+        medians: Series -> median over the trials.
+
+    Returns:
+        For instance ``at d_k = 64 the median largest weight is 0.88 (raw) and 0.35
+        (÷ √d_k)``.
+    """
+    numbers = [f"{figure(median)} ({name})" for name, median in medians.items()]
+    return f"at {x} = {at:g} the median {what} is {_listed(numbers)}"
+
+
+def softmax_row_sentence(d_k: int, rows: Mapping[str, SoftmaxRow]) -> str:
+    """Say what the largest weight of one query is, and what gradient it leaves.
+
+    Args:
+        d_k: Width of the query and its keys.
+        rows: Series -> the row; all rows come from the same raw scores.
+
+    Returns:
+        For instance ``at d_k = 64 key 5 gets 97 % (raw) and 34 % (÷ √d_k), with a
+        gradient of 0.0295 (raw) and 0.224 (÷ √d_k)``.
+    """
+    top = int(next(iter(rows.values())).scores.argmax())
+    weights, slopes = [], []
+    for name, row in rows.items():
+        weights.append(f"{percent(float(row.attn_weights[top]))} ({name})")
+        slopes.append(f"{figure(float(row.gradient[top]))} ({name})")
+    return (
+        f"at d_k = {d_k} key {top} gets {_listed(weights)}, with a gradient of "
+        f"{_listed(slopes)}"
+    )
+
+
+def movement_sentence(moved: Tensor, labels: Sequence[str]) -> str:
+    """Say how many outputs stayed exactly where they were, and which moved most.
+
+    Args:
+        moved: Distances, (T,), at least 0.
+        labels: T labels of the positions.
+
+    Raises:
+        ValueError: If there are more or fewer labels than distances.
+    """
+    _require_labels("labels", labels, moved)
+    distances = moved.detach().double().cpu()
+    still = int((distances == 0).sum())
+    if still == len(distances):
+        return "no output moved: all distances are exactly 0"
+    most = int(distances.argmax())
+    stayed = f"{still} of {len(distances)} outputs did not move at all"
+    return f'{stayed}; "{labels[most]}" moved most, by {float(distances[most]):.3g}'
+
+
+def readout_sentence(rows: Sequence[Tensor], *, marker: int) -> str:
+    """Say for each layer where the readout looks most and what the marker gets.
+
+    Args:
+        rows: One (H, S) tensor a layer: the row of the readout in each head.
+        marker: Position of the marker.
+
+    Returns:
+        For instance ``mean over heads: layer 1 peaks at position 0 and gives the marker
+        8 %; layer 2 peaks at position 1 and gives the marker 12 %``.
+
+    Raises:
+        ValueError: If there is no position ``marker``.
+    """
+    parts = []
+    for number, row in enumerate(rows, start=1):
+        mean = row.detach().double().cpu().mean(dim=0)
+        require_int("marker", marker, 0, len(mean) - 1)
+        parts.append(
+            f"layer {number} peaks at position {int(mean.argmax())} and gives the "
+            f"marker {percent(float(mean[marker]))}"
+        )
+    return "mean over heads: " + "; ".join(parts)
+
+
+def progress_sentence(step: int, loss: float, accuracy: float | None = None) -> str:
+    """Say where a training run stands.
+
+    Args:
+        step: Number of the step.
+        loss: Binary cross-entropy in nats.
+        accuracy: Test accuracy in [0, 1]; None where it was not measured.
+
+    Returns:
+        For instance ``step 300: loss 0.214, test accuracy 97.4 %``; a loss within 0.01
+        of ln 2 is called a coin flip, a loss that is not a number is named.
+    """
+    if not math.isfinite(loss):
+        return f"step {step}: the loss is no longer finite"
+    coin = abs(loss - COIN_FLIP_LOSS) < 0.01
+    words = f"loss {loss:.3f}" + (" (a coin flip has ln 2 = 0.693)" if coin else "")
+    if accuracy is not None:
+        words += f", test accuracy {100 * accuracy:.1f} %"
+    return f"step {step}: {words}"
+
+
+def _shared(weight: float, labels: Sequence[str]) -> str:
+    quoted = [f'"{label}"' for label in labels]
+    if len(quoted) == 1:
+        return f"{percent(weight)} to key {quoted[0]}"
+    if len(quoted) <= 3:
+        return f"{percent(weight)} each to keys {_listed(quoted)}"
+    return f"its largest weight, {percent(weight)}, to each of {len(quoted)} keys"
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) < 2:
+        return "".join(words)
+    return ", ".join(words[:-1]) + f" and {words[-1]}"
+
+
+def _require_labels(name: str, labels: Sequence[str], numbers: Tensor) -> None:
+    if len(labels) != len(numbers):
+        raise ValueError(f"{name} ({len(labels)}) must be as many as {len(numbers)}")

@@ -1,0 +1,332 @@
+"""What is seen in the finished picture, read from the SVG that Vega draws."""
+
+import html
+import json
+import math
+import re
+
+import pandas as pd
+import pytest
+import torch
+
+from core.charts import (
+    bars,
+    cached_spec,
+    comparison,
+    curves,
+    digits,
+    heatmap,
+    live_curves,
+    movement,
+    palette,
+    readout_rows,
+    sweep,
+)
+from core.charts.palette import DARK_INK, LIGHT_INK
+from core.charts.records import live_frame
+from core.charts.tidy import (
+    bars_frame,
+    comparison_frame,
+    curves_frame,
+    digits_frame,
+    matrix_frame,
+    movement_frame,
+    readout_frame,
+    sweep_frame,
+)
+
+vl_convert = pytest.importorskip("vl_convert")
+CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
+
+
+def filled(chart, frame: pd.DataFrame, *, width: int = 600, **options) -> str:
+    """Return a kept spec with the rows of ``frame`` as JSON, as a page shows it."""
+    rows = json.loads(frame.to_json(orient="records"))
+    spec = cached_spec(chart, frame, **options)
+    return json.dumps(spec | {"width": width, "data": {"values": rows}})
+
+
+def draw(chart, frame: pd.DataFrame, **options) -> str:
+    """Return the SVG of a chart."""
+    return vl_convert.vegalite_to_svg(filled(chart, frame, **options))
+
+
+def texts(svg: str) -> list[str]:
+    """Return all words of a picture."""
+    return [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)<", svg)]
+
+
+def inks(svg: str, pattern: str) -> list[str]:
+    """Return the fill of each text that matches ``pattern``."""
+    found = re.findall(r"<text([^>]*)>([^<]*)<", svg)
+    return [
+        re.search(r'fill="([^"]+)"', look)[1]
+        for look, text in found
+        if re.fullmatch(pattern, html.unescape(text))
+    ]
+
+
+def cells(svg: str) -> list[str]:
+    """Return the fill of each cell of a heat map, in reading order."""
+    return re.findall(r'aria-roledescription="rect mark"[^>]*fill="([^"]+)"', svg)
+
+
+def labels(svg: str, role: str) -> list[str]:
+    """Return the words of the axis whose description starts with ``role``."""
+    axis = re.search(rf'aria-label="{role}-axis titled.*?role-axis-title', svg, re.S)
+    return [text for text in texts(axis[0]) if text]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_masked_cells_are_grey_with_a_cross_and_the_rest_carry_numbers(dark):
+    scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    frame = matrix_frame(scores.masked_fill(~CAUSAL, -math.inf), kind="score")
+    svg = draw(heatmap, frame, kind="score", limit=3.0, show_values=True, dark=dark)
+    grey = [fill == palette(dark).masked for fill in cells(svg)]
+    assert grey == (~CAUSAL).flatten().tolist()
+    assert texts(svg).count("×") == 10
+    assert len(inks(svg, r"−?\d\.\d\d")) == 15
+    assert "NaN" not in svg
+    assert "Infinity" not in svg
+
+
+def test_a_cross_stands_on_masked_cells_without_numbers_too():
+    svg = draw(heatmap, matrix_frame(CAUSAL / 5, mask=CAUSAL))
+    assert texts(svg).count("×") == 10
+    assert not inks(svg, r"\d\.\d\d")
+
+
+def test_a_missing_number_leaves_a_blank_grey_cell():
+    frame = matrix_frame(torch.tensor([[0.5, math.nan]]))
+    svg = draw(heatmap, frame, show_values=True)
+    assert cells(svg)[1] == palette(False).masked
+    assert "×" not in texts(svg)
+    assert texts(svg).count("0.50") == 1
+
+
+def test_a_query_without_keys_is_said_to_have_nothing_to_attend_to():
+    mask = CAUSAL.clone()
+    mask[3] = False
+    svg = draw(heatmap, matrix_frame(mask / 5, mask=mask), show_values=True)
+    assert texts(svg).count("nothing to attend to") == 1
+    assert texts(svg).count("×") == 10 - 1
+
+
+def test_tooltips_speak_in_words():
+    mask = torch.tensor([[True, False], [False, False]])
+    frame = matrix_frame(
+        torch.tensor([[1.0, 0.0], [0.0, 0.0]]), row_labels=["it's", "x"],
+        column_labels=["a", "b"], mask=mask,
+    )  # fmt: skip
+    vega = vl_convert.vegalite_to_vega(filled(heatmap, frame))
+    tooltip = vega["marks"][0]["encode"]["update"]["tooltip"]
+    probe = {
+        "data": [
+            {"name": "rows", "values": json.loads(frame.to_json(orient="records"))}
+        ],
+        "marks": [
+            {
+                "type": "text",
+                "from": {"data": "rows"},
+                "encode": {"update": {"text": tooltip}},
+            }
+        ],
+    }
+    assert texts(vl_convert.vega_to_svg(json.dumps(probe))) == [
+        "query 'it's' gives 100.0 % to key 'a'",
+        "masked: query 'it's' may not read key 'b'",
+        "query 'x' has nothing to attend to",
+        "query 'x' has nothing to attend to",
+    ]
+
+
+def test_labels_keep_the_order_of_the_rows():
+    words = ["zebra", "the", "apple", "the"]
+    frame = matrix_frame(torch.eye(4), row_labels=words, column_labels=words)
+    svg = draw(heatmap, frame, height=400)
+    expected = ["zebra", "the·1", "apple", "the·3"]
+    assert labels(svg, "X") == expected
+    assert labels(svg, "Y") == expected
+
+
+def test_queries_run_down_and_keys_across():
+    frame = matrix_frame(torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    svg = draw(heatmap, frame)
+    assert "query (reads)" in texts(svg)
+    assert "key (is read)" in texts(svg)
+    full = [fill == "#fde725" or fill == "rgb(253, 231, 37)" for fill in cells(svg)]
+    assert full == [True, False, False, False, True, False]
+
+
+def test_numbers_are_left_out_where_cells_are_too_small():
+    frame = matrix_frame(torch.full((13, 13), 1 / 13))
+    assert "0.08" not in texts(draw(heatmap, frame, show_values=True, width=300))
+    assert texts(draw(heatmap, frame, show_values=True)).count("0.08") == 13 * 13
+
+
+def test_the_ink_of_a_number_fits_its_cell():
+    svg = draw(heatmap, matrix_frame(torch.tensor([[0.1, 0.9]])), show_values=True)
+    assert inks(svg, "0.10") == [LIGHT_INK]
+    assert inks(svg, "0.90") == [DARK_INK]
+
+
+def test_a_mask_is_drawn_in_ones_and_zeros():
+    frame = matrix_frame(torch.ones(3, 3).tril().bool(), kind="allowed")
+    svg = draw(heatmap, frame, kind="allowed", show_values=True)
+    numbers = [text for text in texts(svg) if text in ("0", "1")]
+    inside = numbers[: -2 * 2]  # without the positions 0 and 1 on both axes
+    assert sorted(inside) == ["0"] * 3 + ["1"] * 6
+    blue, grey = palette(False).right, palette(False).masked
+    assert cells(svg) == [blue, grey, grey, blue, blue, grey, blue, blue, blue]
+
+
+def test_the_coin_flip_is_drawn_once_however_many_rows_there_are():
+    points = [(step, 0.7) for step in range(300)]
+    svg = draw(live_curves, live_frame({"now": points}), max_steps=300)
+    assert len(re.findall(r'<line[^>]*stroke-dasharray="6,4"', svg)) == 1
+    # Twice the words: once for the rim that keeps them legible.
+    assert texts(svg).count("coin flip: ln 2 = 0.693") == 2
+
+
+def test_the_coin_flip_is_there_before_the_first_step():
+    svg = draw(live_curves, live_frame({"now": []}), kind="accuracy")
+    assert "coin flip: 50 %" in texts(svg)
+
+
+def test_live_axes_are_the_same_for_any_rows():
+    few = draw(live_curves, live_frame({"now": [(1, 0.69)]}), max_steps=756)
+    wild = live_frame({"now": [(1, 0.69), (700, 55.0)]}, kept={"old": [(1, 3.0)]})
+    many = draw(live_curves, wild, max_steps=756)
+    for role in ("X", "Y"):
+        assert labels(few, role) == labels(many, role)
+
+
+def test_the_scrubbed_step_is_a_second_rule():
+    frame = live_frame({"now": [(1, 0.7), (2, 0.6)]}, chosen=2)
+    svg = draw(live_curves, frame)
+    assert len(re.findall(r'<line[^>]*stroke-dasharray="6,4"', svg)) == 2
+
+
+def test_kept_runs_are_grey_and_the_current_one_is_not():
+    frame = live_frame(
+        {"now": [(1, 0.7), (2, 0.6)]},
+        kept={"a": [(1, 0.9), (2, 0.8)], "b": [(1, 0.5), (2, 0.4)]},
+    )
+    strokes = re.findall(r'roledescription="line mark"[^>]*stroke="([^"]+)"',
+                         draw(live_curves, frame))  # fmt: skip
+    colours = palette(False)
+    assert strokes == [colours.kept, colours.kept, colours.right]
+
+
+def test_several_runs_differ_in_shape_as_well_as_in_colour():
+    frame = live_frame(
+        {"transformer": [(1, 50.0), (200, 90.0)], "LSTM": [(1, 50.0), (200, 52.0)]}
+    )
+    svg = draw(live_curves, frame, kind="accuracy", runs=("transformer", "LSTM"))
+    assert "transformer" in texts(svg)
+    shown = re.findall(
+        r'<path aria-label="[^"]*run: (\w+)"[^>]*="point"[^>]*d="([^"]+)"[^>]*'
+        r'fill="([^"]+)"',
+        svg,
+    )
+    looks = {run: (path, fill) for run, path, fill in shown}
+    assert len(set(looks.values())) == len(looks) == 2
+    (one, blue), (other, red) = looks["transformer"], looks["LSTM"]
+    assert one != other
+    assert blue != red
+
+
+def test_an_exact_zero_is_told_from_a_tiny_movement():
+    frame = movement_frame(torch.tensor([0.0, 1e-7, 0.5]), ["a", "b", "c"])
+    shown = texts(draw(movement, frame))
+    assert "0" in shown
+    assert "1e-7" in shown
+    assert "0.5" in shown
+
+
+def test_bars_of_a_row_stand_side_by_side_with_their_numbers():
+    row = {"raw": torch.tensor([0.9, 0.1]), "÷ √d_k": torch.tensor([0.6, 0.4])}
+    svg = draw(bars, bars_frame(row, ["a", "b"]))
+    fills = re.findall(r'roledescription="bar"[^>]*fill="([^"]+)"', svg)
+    colours = palette(False)
+    assert fills == [colours.wrong] * 2 + [colours.right] * 2
+    assert {"0.90", "0.10", "0.60", "0.40"} <= set(texts(svg))
+    assert labels(svg, "X") == ["a", "b"]
+
+
+def test_the_sweep_shows_the_chosen_width_and_dashes_its_references():
+    frame = sweep_frame(
+        [4, 16, 64], {"raw": torch.rand(3, 9), "÷ √d_k": torch.rand(3, 9)},
+        references={"d_k": torch.tensor([4.0, 16.0, 64.0])}, chosen=16,
+    )  # fmt: skip
+    svg = draw(sweep, frame, references=("d_k",), chosen_label="d_k = 16")
+    assert texts(svg).count("d_k = 16") == 2
+    assert labels(svg, "X") == ["4", "8", "16", "32", "64"]
+    lines = re.findall(r'<path[^>]*roledescription="line mark"[^>]*>', svg)
+    dashed = [line for line in lines if 'stroke-dasharray="6,4"' in line]
+    assert len(lines) == 3
+    assert len(dashed) == 1
+    assert palette(False).reference in dashed[0]
+    areas = re.findall(r'<path[^>]*roledescription="area mark"[^>]*>', svg)
+    assert len(areas) == 2
+    assert all('opacity="0.15"' in area for area in areas)
+
+
+def test_a_sweep_without_a_choice_has_no_rule():
+    svg = draw(sweep, sweep_frame([4, 16], {"raw": torch.rand(2, 9)}))
+    assert "chosen" not in texts(svg)
+
+
+def test_a_label_at_the_right_end_stays_inside_the_picture():
+    sides = [
+        re.search(r'text-anchor="(\w+)"[^>]*>chosen<', svg)[1]
+        for svg in (
+            draw(sweep, sweep_frame([4, 64], {"raw": torch.rand(2, 9)}, chosen=at))
+            for at in (4, 64)
+        )
+    ]
+    assert sides == ["start", "end"]
+
+
+def test_the_readout_has_thin_heads_and_a_bold_mean_for_each_layer():
+    rows = [torch.softmax(torch.randn(3, 11), -1) for _ in range(2)]
+    svg = draw(readout_rows, readout_frame(rows), marker=4)
+    widths = re.findall(r'roledescription="line mark"[^>]*stroke-width="([^"]+)"', svg)
+    assert sorted(widths) == ["1"] * 6 + ["3"] * 2
+    assert "marker" in texts(svg)
+    assert "key position (0 = CLS)" in texts(svg)
+
+
+def test_curves_carry_levels_posts_and_point_shapes():
+    curve = {"a": torch.linspace(-1, 1, 17), "b": torch.linspace(1, -1, 17)}
+    svg = draw(
+        curves, curves_frame(curve), series=("a", "b"),
+        levels=((0.0, "zero"),), posts=((8, "middle"),),
+    )  # fmt: skip
+    assert {"zero", "middle", "a", "b"} <= set(texts(svg))
+    points = re.findall(r'"position: (\d+)[^"]*"[^>]*roledescription="point"', svg)
+    assert sorted(set(points)) == ["0", "16", "8"]
+
+
+def test_a_title_with_quotes_does_not_break_the_tooltip():
+    frame = curves_frame({"a": torch.ones(3)})
+    title = 'the token\'s "place"'
+    svg = draw(curves, frame, series=("a",), x_title=title, y_domain=(0.0, 2.0))
+    assert title in texts(svg)
+
+
+def test_a_number_below_the_axis_is_drawn_at_its_end_and_tells_its_size():
+    frame = comparison_frame({"none": {"same": 0.0, "swapped": 3.2e-7}})
+    svg = draw(
+        comparison, frame, series=("same", "swapped"), domain=(1e-8, 10.0), log=True
+    )
+    assert {"0", "3.2e-7", "none"} <= set(texts(svg))
+    assert "1e-8" in labels(svg, "X")
+
+
+def test_digits_are_counted_in_ones_and_zeros():
+    table = torch.tensor([[0, 0], [1, 0], [0, 1], [1, 1]])
+    svg = draw(digits, digits_frame(table), width=200)
+    colours = palette(False)
+    expected = [colours.right if digit else colours.masked for digit in table.flatten()]
+    assert cells(svg) == expected

@@ -1,0 +1,402 @@
+import json
+import re
+import subprocess
+import sys
+import timeit
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import core.charts
+from core.charts import (
+    bars,
+    cached_spec,
+    comparison,
+    curves,
+    digits,
+    heatmap,
+    live_curves,
+    movement,
+    palette,
+    readout_rows,
+    sweep,
+)
+from core.charts.heatmap import MATRIX_KINDS
+from core.charts.records import live_frame
+from core.charts.tidy import (
+    bars_frame,
+    comparison_frame,
+    curves_frame,
+    digits_frame,
+    matrix_frame,
+    movement_frame,
+    readout_frame,
+    sweep_frame,
+)
+
+RAW, SCALED = torch.tensor([0.9, 0.1, 0.0]), torch.tensor([0.5, 0.3, 0.2])
+TRIALS = torch.arange(10.0).view(2, 5) + 1
+ROWS = [RAW.expand(2, 3), SCALED.expand(2, 3)]
+MAP = torch.stack([RAW, SCALED])
+
+# name -> chart, options, a frame, and another frame with the same columns
+EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
+    **{
+        f"heatmap of {kind}": (
+            heatmap,
+            {"kind": kind, "show_values": True},
+            matrix_frame(MAP, kind=kind),
+            matrix_frame(torch.ones(5, 7), kind=kind),
+        )
+        for kind in MATRIX_KINDS
+    },
+    "heatmap without numbers": (
+        heatmap,
+        {"legend": False},
+        matrix_frame(MAP),
+        matrix_frame(MAP[:1]),
+    ),
+    "bars": (
+        bars,
+        {},
+        bars_frame({"raw": RAW, "÷ √d_k": SCALED}, ["a", "b", "c"]),
+        bars_frame({"raw": RAW[:2]}, ["x", "y"]),
+    ),
+    "bars of a gradient": (
+        bars,
+        {"kind": "gradient", "limit": 0.25, "show_values": False},
+        bars_frame({"raw": RAW, "÷ √d_k": -SCALED}, ["a", "b", "c"], value="gradient"),
+        bars_frame({}, [], value="gradient"),
+    ),
+    "movement": (
+        movement,
+        {"limit": 2.0},
+        movement_frame(RAW, ["a", "b", "c"]),
+        movement_frame(RAW[:1], ["x"]),
+    ),
+    "comparison": (
+        comparison,
+        {"series": ("same", "swapped"), "domain": (1e-8, 10.0), "log": True},
+        comparison_frame({"none": {"same": 0.0, "swapped": 1e-7}}),
+        comparison_frame({"a": {"same": 1}, "b": {"same": 2, "swapped": 3}}),
+    ),
+    "sweep": (
+        sweep,
+        {"references": ("d_k",), "log_y": True, "y_domain": (0.5, 20.0)},
+        sweep_frame([4, 16], {"raw": TRIALS}, references={"d_k": RAW[:2]}, chosen=4),
+        sweep_frame([4, 16], {"raw": TRIALS, "÷ √d_k": TRIALS}),
+    ),
+    "curves": (
+        curves,
+        {"series": ("a", "b"), "levels": ((0.5, "half"),), "posts": ((1, "one"),)},
+        curves_frame({"a": RAW, "b": SCALED}),
+        curves_frame({"a": RAW}),
+    ),
+    "curves as points": (
+        curves,
+        {"series": ("a",), "mark": "point"},
+        curves_frame({"a": RAW}),
+        curves_frame({}),
+    ),
+    "curves as bars": (
+        curves,
+        {"series": ("a",), "mark": "bar", "y_domain": (0.0, 2.0)},
+        curves_frame({"a": RAW}),
+        curves_frame({"a": SCALED}),
+    ),
+    "readout rows": (
+        readout_rows,
+        {"num_layers": 2, "limit": 0.5},
+        readout_frame(ROWS),
+        readout_frame(ROWS[:1]),
+    ),
+    "loss": (
+        live_curves,
+        {"max_steps": 756},
+        live_frame({"now": [(1, 0.7), (2, 0.6)]}, kept={"seed 1": [(1, 0.8)]}),
+        live_frame({"now": []}),
+    ),
+    "accuracy of two runs": (
+        live_curves,
+        {"kind": "accuracy", "runs": ("transformer", "LSTM")},
+        live_frame({"transformer": [(1, 50.0)], "LSTM": [(1, 49.0)]}, chosen=1),
+        live_frame({"LSTM": [(1, 49.0)]}),
+    ),
+    "digits": (
+        digits,
+        {},
+        digits_frame(torch.tensor([[0, 0], [1, 0]])),
+        digits_frame(torch.tensor([[1]])),
+    ),
+}
+each_example = pytest.mark.parametrize("name", EXAMPLES)
+each_theme = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+
+
+@cache
+def spec_of(name: str, *, dark: bool = False) -> dict:
+    """Return the spec of an example as Altair validates and writes it."""
+    chart, options, frame, _ = EXAMPLES[name]
+    return chart(frame, **options, dark=dark).to_dict()
+
+
+def without_data(spec: dict) -> dict:
+    """Return a spec without its rows and the name they go by."""
+    return {part: spec[part] for part in spec if part not in ("data", "datasets")}
+
+
+def channels_of(spec: dict) -> Iterator[tuple[str, dict]]:
+    """Return every encoding channel of every layer."""
+    for layer in spec["layer"]:
+        yield from layer.get("encoding", {}).items()
+
+
+def texts_in(part: Any) -> Iterator[str]:
+    """Return every string of a spec."""
+    if isinstance(part, dict):
+        for value in part.values():
+            yield from texts_in(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from texts_in(value)
+    elif isinstance(part, str):
+        yield part
+
+
+def keys_in(part: Any, wanted: str) -> Iterator[Any]:
+    """Return every value that stands under ``wanted`` at any depth."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key == wanted:
+                yield value
+            yield from keys_in(value, wanted)
+    elif isinstance(part, list):
+        for value in part:
+            yield from keys_in(value, wanted)
+
+
+def test_every_chart_of_the_package_has_an_example():
+    others = {"cached_spec", "image_grid", "matrix_image", "nice_limit", "palette"}
+    charts = set(core.charts.__all__) - others - {"png_bytes"}
+    assert {chart.__name__ for chart, *_ in EXAMPLES.values()} == charts
+
+
+@each_theme
+@each_example
+def test_every_field_is_a_column_of_the_frame_or_computed_in_the_spec(name, dark):
+    spec = without_data(spec_of(name, dark=dark))
+    used = {field for field in keys_in(spec, "field") if field}
+    for text in texts_in(spec):
+        used |= set(re.findall(r"datum\.(\w+)", text))
+        used |= set(re.findall(r"datum\['(\w+)'\]", text))
+    for groups in keys_in(spec, "groupby"):
+        used |= set(groups)
+    computed = set(keys_in(spec, "as"))
+    columns = set(EXAMPLES[name][2].columns)
+    # An axis label reads its own tick: datum.value.
+    ticks = {"value"} if list(keys_in(spec, "labelExpr")) else set()
+    assert used - computed - ticks <= columns
+    # No column travels to the browser for nothing.
+    assert columns <= used
+
+
+@each_example
+def test_every_field_has_an_explicit_type(name):
+    for channel, encoding in channels_of(spec_of(name)):
+        for part in (encoding, *encoding.get("condition", ())):
+            if isinstance(part, dict) and "field" in part and channel != "y2":
+                assert part["type"] in ("quantitative", "nominal"), (channel, part)
+
+
+@each_example
+def test_all_marks_read_the_one_frame(name):
+    spec = spec_of(name)
+    assert not any("data" in layer for layer in spec["layer"])
+    rows = EXAMPLES[name][2]
+    assert list(spec["data"]) == ["name"]
+    assert len(spec["datasets"][spec["data"]["name"]]) == len(rows)
+
+
+@each_theme
+@each_example
+def test_a_chart_has_a_title_and_titled_axes_with_horizontal_labels(name, dark):
+    spec = spec_of(name, dark=dark)
+    assert spec["title"]["text"]
+    assert spec["width"] == "container"
+    assert spec["height"] > 100
+    for channel in ("x", "y"):
+        axes = [part["axis"] for kind, part in channels_of(spec)
+                if kind == channel and "axis" in part]  # fmt: skip
+        assert axes, channel
+        for axis in axes:
+            assert axis["labelAngle"] == 0
+            assert axis["title"] or name == "comparison"  # labels that are sentences
+
+
+@each_example
+def test_a_title_and_a_height_can_be_chosen(name):
+    chart, options, frame, _ = EXAMPLES[name]
+    drawn = chart(frame, **options, title="Another title", height=111)
+    assert drawn.title.text == "Another title"
+    assert drawn.height == 111
+
+
+@each_example
+def test_scales_state_their_domain_so_that_nothing_jumps(name):
+    from_the_rows = ("position", "d_k")  # as long as the sequence, as the sweep
+    for channel, encoding in channels_of(spec_of(name)):
+        named = channel in ("color", "shape", "strokeDash", "xOffset", "yOffset")
+        number = encoding.get("type") == "quantitative" and "axis" in encoding
+        parts = [encoding, encoding.get("condition", {})]
+        for part in parts:
+            if "field" not in part or part["field"] in from_the_rows:
+                continue
+            if named or number:
+                assert part["scale"]["domain"], (channel, part)
+
+
+@each_example
+def test_a_tooltip_is_one_sentence_and_not_a_table(name):
+    tooltips = list(keys_in(spec_of(name)["layer"], "tooltip"))
+    assert tooltips
+    assert all(set(tooltip) == {"expr"} for tooltip in tooltips)
+
+
+@each_example
+def test_the_spec_does_not_depend_on_the_rows(name):
+    chart, options, frame, other = EXAMPLES[name]
+    assert list(frame.columns) == list(other.columns)
+    assert not frame.equals(other)
+    expected = without_data(spec_of(name))
+    for rows in (other, frame.iloc[:0]):
+        spec = chart(rows, **options).to_dict(validate=False)
+        assert without_data(spec) == expected
+
+
+@each_example
+def test_the_themes_differ_in_colour_alone(name):
+    light, dark = (without_data(spec_of(name, dark=theme)) for theme in (False, True))
+    assert light != dark
+    colour = re.compile(r"#[0-9a-f]{6}")
+    shape, other = (colour.sub("#", json.dumps(spec)) for spec in (light, dark))
+    assert shape == other
+
+
+@each_example
+def test_a_cached_spec_is_the_chart_without_data_and_defaults(name):
+    chart, options, frame, other = EXAMPLES[name]
+    spec = cached_spec(chart, frame, **options)
+    assert not {"data", "datasets", "$schema"} & set(spec)
+    assert spec == cached_spec(chart, other, **options)
+    full = spec_of(name)
+    assert set(full) - set(spec) == {"data", "datasets", "$schema"}
+    config = {part: full["config"][part] for part in full["config"] if part != "view"}
+    assert spec == {part: full[part] for part in spec} | {"config": config}
+    json.dumps(spec)
+
+
+@each_theme
+@each_example
+def test_a_chart_leaves_fonts_and_background_to_the_theme_of_the_page(name, dark):
+    chart, options, frame, _ = EXAMPLES[name]
+    config = cached_spec(chart, frame, **options, dark=dark)["config"]
+    assert set(config) == {"axis", "axisBand", "legend", "mark"}
+    assert config["axis"]["labelColor"] == palette(dark).text
+    assert config["mark"] == {"tooltip": None}  # no table from a mark without words
+
+
+def test_a_cached_spec_tells_options_and_columns_apart():
+    chart, options, frame, _ = EXAMPLES["heatmap of weight"]
+    plain = cached_spec(chart, frame, **options)
+    assert cached_spec(chart, frame, **options, limit=0.3) != plain
+    assert cached_spec(chart, frame, **options, dark=True) != plain
+    assert cached_spec(movement, EXAMPLES["movement"][2]) != plain
+
+
+def test_the_order_of_options_does_not_matter():
+    frame = EXAMPLES["movement"][2]
+    first = cached_spec(movement, frame, limit=3.0, height=123)
+    second = cached_spec(movement, frame, height=123, limit=3.0)
+    assert first["layer"] is second["layer"]
+
+
+def test_adding_a_part_to_a_cached_spec_leaves_the_kept_one_alone():
+    frame = EXAMPLES["movement"][2]
+    cached_spec(movement, frame)["width"] = 7
+    assert cached_spec(movement, frame)["width"] == "container"
+
+
+def test_an_option_that_cannot_be_a_key_is_an_error():
+    with pytest.raises(TypeError, match="unhashable"):
+        cached_spec(curves, EXAMPLES["curves"][2], series=["a"])
+
+
+def test_a_kept_spec_costs_next_to_nothing_beside_a_new_one():
+    chart, options, frame, _ = EXAMPLES["heatmap of weight"]
+    cached_spec(chart, frame, **options)
+    kept = min(
+        timeit.repeat(lambda: cached_spec(chart, frame, **options), number=20, repeat=5)
+    )
+    new = min(
+        timeit.repeat(lambda: chart(frame, **options).to_dict(), number=1, repeat=3)
+    )
+    assert kept / 20 < new / 50
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "ends"),
+    [
+        ("loss", {}, [0.0, 1.0]),
+        ("loss", {"loss_limit": 2.0}, [0.0, 2.0]),
+        ("accuracy", {}, [40.0, 100.0]),
+        ("accuracy", {"accuracy_low": 0.0}, [0.0, 100.0]),
+    ],
+)
+def test_live_axes_end_where_their_options_say(kind, more, ends):
+    frame = EXAMPLES["loss"][2]
+    spec = cached_spec(live_curves, frame, kind=kind, max_steps=756, **more)
+    for channel, encoding in channels_of(spec):
+        if "axis" in encoding:
+            expected = [0, 756] if channel == "x" else ends
+            assert encoding["scale"]["domain"] == expected
+
+
+def test_a_heat_map_ends_its_colours_where_its_limit_says():
+    for kind, ends in (("weight", [0.0, 0.3]), ("score", [-0.3, 0.3])):
+        frame = matrix_frame(MAP, kind=kind)
+        spec = cached_spec(heatmap, frame, kind=kind, limit=0.3)
+        scale = spec["layer"][0]["encoding"]["color"]["scale"]
+        assert scale["domain"] == ends
+        assert scale["scheme"] == MATRIX_KINDS[kind].scheme
+
+
+def test_wrong_options_are_refused_with_a_sentence():
+    frame = EXAMPLES["movement"][2]
+    with pytest.raises(ValueError, match="kind must be one of 'weight', 'score'"):
+        heatmap(frame, kind="wieght")
+    with pytest.raises(ValueError, match=r"limit \(0\) must be at least"):
+        heatmap(frame, limit=0.0)
+    with pytest.raises(ValueError, match="kind must be one of 'loss', 'accuracy'"):
+        live_curves(frame, kind="los")
+    with pytest.raises(ValueError, match=r"max_steps \(0\) must be at least 1"):
+        live_curves(frame, max_steps=0)
+    with pytest.raises(ValueError, match="mark must be one of"):
+        curves(frame, series=("a",), mark="area")
+    with pytest.raises(ValueError, match=r"num_layers \(0\) must be at least 1"):
+        readout_rows(frame, num_layers=0)
+    with pytest.raises(ValueError, match=r"domain \(0\) must be at least"):
+        comparison(frame, series=("a",), domain=(0.0, 1.0), log=True)
+    with pytest.raises(ValueError, match="kind must be one of 'weight', 'gradient'"):
+        bars(frame, kind="grad")
+
+
+def test_charts_alone_need_neither_torch_nor_streamlit():
+    code = (
+        "import sys, core.charts; "
+        "sys.exit(bool({'torch', 'streamlit', 'vl_convert'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
