@@ -1,0 +1,12 @@
+"""Attention playground
+
+Move a slider and see what attention computes: every number here is worked out live.
+
+Section: Home
+Icon: home
+"""
+
+from pages._ui import course, frame
+
+page = frame.guard(__file__)
+course.draw(page)

@@ -1,0 +1,170 @@
+"""The controls of a page: in the sidebar, held by the address bar, in range.
+
+Every control is bound to the address under ``prefix_name``. Values from an address are
+hostile: Streamlit drops unknown options and out-of-range numbers, and no control here
+has a step that an address could miss (whole numbers step by one, other quantities are
+options of a list). Core checks all values again, and their products.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import streamlit as st
+
+MAX_SEED = 2**31 - 1
+
+
+class Controls:
+    """Makes the controls of one page; their keys carry the page's prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        """Name the page's prefix, the part of the address before each ``_name``."""
+        self.prefix = prefix
+
+    def _bound(self, name: str, help_text: str | None) -> dict[str, Any]:
+        return {
+            "key": f"{self.prefix}_{name}",
+            "bind": "query-params",
+            "help": help_text,
+        }
+
+    def whole(
+        self,
+        label: str,
+        name: str,
+        low: int,
+        high: int,
+        default: int,
+        *,
+        help_text: str | None = None,
+    ) -> int:
+        """Return a whole number from a slider that steps by one."""
+        if low == high:  # a slider needs two ends
+            return low
+        key = f"{self.prefix}_{name}"
+        held = st.session_state.get(key)
+        if isinstance(held, int) and not low <= held <= high:
+            # An end that another control moved: Streamlit would raise.
+            st.session_state[key] = min(max(held, low), high)
+        return st.slider(
+            label,
+            low,
+            high,
+            min(max(default, low), high),
+            step=1,
+            **self._bound(name, help_text),
+        )
+
+    def listed(
+        self,
+        label: str,
+        name: str,
+        options: Sequence[Any],
+        default: Any,
+        *,
+        shown: Callable[[Any], str] = str,
+        help_text: str | None = None,
+    ) -> Any:
+        """Return one of ordered options, from a slider that stops at each."""
+        if len(options) == 1:
+            return options[0]
+        return st.select_slider(
+            label,
+            options,
+            default if default in options else options[0],
+            format_func=shown,
+            **self._bound(name, help_text),
+        )
+
+    def choice(
+        self,
+        label: str,
+        name: str,
+        options: Sequence[Any],
+        *,
+        shown: Callable[[Any], str] = str,
+        help_text: str | None = None,
+    ) -> Any:
+        """Return one of a few options, all of them visible; the first is preset."""
+        picked = st.segmented_control(
+            label,
+            options,
+            default=options[0],
+            required=True,
+            format_func=shown,
+            **self._bound(name, help_text),
+        )
+        return options[0] if picked is None else picked  # an address may empty it
+
+    def menu(
+        self,
+        label: str,
+        name: str,
+        options: Sequence[Any],
+        *,
+        shown: Callable[[Any], str] = str,
+        help_text: str | None = None,
+    ) -> Any:
+        """Return one of many options from a menu; the first is preset."""
+        return st.selectbox(
+            label, options, format_func=shown, **self._bound(name, help_text)
+        )
+
+    def several(
+        self,
+        label: str,
+        name: str,
+        options: Sequence[Any],
+        default: Sequence[Any],
+        *,
+        most: int,
+        help_text: str | None = None,
+    ) -> list[Any]:
+        """Return some of many options, at most ``most``; it may be none."""
+        return st.multiselect(
+            label,
+            options,
+            [option for option in default if option in options],
+            max_selections=most,
+            select_all=False,
+            **self._bound(name, help_text),
+        )
+
+    def switch(
+        self, label: str, name: str, default: bool, *, help_text: str | None = None
+    ) -> bool:
+        """Return whether a switch is on."""
+        return st.toggle(label, default, **self._bound(name, help_text))
+
+    def text(
+        self,
+        label: str,
+        name: str,
+        default: str,
+        *,
+        longest: int,
+        help_text: str | None = None,
+    ) -> str:
+        """Return a line of text of at most ``longest`` characters."""
+        typed = st.text_input(
+            label, default, max_chars=longest, **self._bound(name, help_text)
+        )
+        return typed or ""
+
+    def seed(self, default: int = 0) -> int:
+        """Return the seed of everything random on the page."""
+        bound = self._bound("seed", "The same seed draws the same numbers everywhere.")
+        try:
+            value = st.number_input("Seed", 0, MAX_SEED, default, step=1, **bound)
+        except OverflowError:  # seed=1e999 in the address is infinite to Streamlit
+            free = f"{self.prefix}_seed_free"
+            value = st.number_input("Seed", 0, MAX_SEED, default, step=1, key=free)
+        return default if value is None else int(value)
+
+
+@contextmanager
+def sidebar(prefix: str) -> Iterator[Controls]:
+    """Open the sidebar and give the page's controls."""
+    with st.sidebar:
+        yield Controls(prefix)

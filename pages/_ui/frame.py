@@ -1,0 +1,66 @@
+"""The frame around every page: configuration, navigation, guard, warm-up."""
+
+import streamlit as st
+
+from pages._ui import catalogue, device_line, warm_up
+from pages._ui.catalogue import PageInfo
+
+HELD_PREFIX = "_held_"  # session key of the live run that a page holds
+_FRAMED = "_frame_has_run"
+
+
+def run() -> None:
+    """Draw the frame and the page that the address names. Called by ``app.py``."""
+    st.set_page_config(
+        page_title="Attention playground", page_icon=":material/grid_on:", layout="wide"
+    )
+    st.session_state[_FRAMED] = True
+    page = _navigation()
+    _park_runs_of_other_pages(page.url_path)
+    page.run()
+    at_home = page.url_path == ""
+    with st.container() if at_home else st.sidebar:
+        device_line.draw(wait=not at_home)
+    warm_up.begin()
+
+
+def guard(file: str) -> PageInfo:
+    """Make sure that the frame stands around a page; the first line of each page.
+
+    The first deep link after a server start makes Streamlit run the page file alone,
+    without ``app.py``. Then the navigation is built here once, which tells Streamlit
+    of the frame, and the run starts again.
+
+    Args:
+        file: The page's ``__file__``.
+
+    Returns:
+        What the page's docstring says of it.
+    """
+    if not st.session_state.get(_FRAMED):
+        st.session_state[_FRAMED] = True
+        _navigation()
+        st.rerun()
+    return catalogue.page_of(file)
+
+
+def _park_runs_of_other_pages(page: str) -> None:
+    own = HELD_PREFIX + page
+    for key, held in st.session_state.items():
+        if str(key).startswith(HELD_PREFIX) and key != own:
+            held.run.park()
+
+
+def _navigation() -> st.Page:
+    sections: dict[str, list[st.Page]] = {}
+    for info in catalogue.list_pages():
+        page = st.Page(
+            info.path,
+            title=info.title,
+            icon=info.icon,
+            help=info.claim or None,
+            default=info.name == "home",
+        )
+        sections.setdefault(info.section, []).append(page)
+    unnamed = {"": sections.pop("Home", [])}
+    return st.navigation(unnamed | sections, position="top")

@@ -1,0 +1,41 @@
+"""Loading torch in the background, once a process, while the student reads."""
+
+import gc
+import importlib
+import threading
+import time
+
+# The first page leaves the server before the imports take the interpreter's lock.
+_HEAD_START_SECONDS = 0.7
+_MODULES = (
+    "altair",
+    "core.device",
+    "core.charts",
+    "core.scaling",
+    "core.masking",
+    "core.precision",
+    "core.positional_story",
+    "core.marker_story",
+    "core.scheduler",
+)
+
+
+_begun = threading.Lock()
+ready = threading.Event()
+
+
+def begin() -> None:
+    """Start the one warm-up thread of this process, at the first call."""
+    if _begun.acquire(blocking=False):
+        threading.Thread(target=_load, name="warm-up", daemon=True).start()
+
+
+def _load() -> None:
+    time.sleep(_HEAD_START_SECONDS)
+    for module in _MODULES:
+        importlib.import_module(module)
+    ready.set()
+    # What is loaded by now lives as long as the server. Frozen, it is no longer
+    # walked by the collector: a rerun takes tens of milliseconds, not hundreds.
+    gc.collect()
+    gc.freeze()
