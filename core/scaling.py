@@ -151,12 +151,9 @@ def saturation_sweep(
         require_choice("divisor", name, DIVISORS)
     raw = _raw_scores(widths, num_keys, num_trials, generator, spread)
     sweep = {}
-    for name in divisors:  # one width at a time: so small, it stays on one thread
-        by_width = [
-            saturation_of_scores(scores / DIVISORS[name](d_k))
-            for d_k, scores in zip(widths, raw, strict=True)
-        ]
-        sweep[name] = Saturation(*map(torch.stack, zip(*by_width, strict=True)))
+    for name in divisors:
+        by_width = torch.tensor([DIVISORS[name](d_k) for d_k in widths])
+        sweep[name] = saturation_of_scores(raw / by_width[:, None, None])
     return sweep
 
 
