@@ -5,16 +5,13 @@ what was measured and nothing about meaning. It starts in lower case and ends wi
 full stop, so that a page can put it into a sentence of its own.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from core.checks import require_int
 from core.scaling import SoftmaxRow
 
-COIN_FLIP_LOSS = math.log(2)
 _TIE = 1e-6  # weights closer than this are called equal
 
 
@@ -168,52 +165,6 @@ def movement_sentence(moved: Tensor, labels: Sequence[str]) -> str:
     most = int(distances.argmax())
     stayed = f"{still} of {len(distances)} outputs did not move at all"
     return f'{stayed}; "{labels[most]}" moved most, by {float(distances[most]):.3g}'
-
-
-def readout_sentence(rows: Sequence[Tensor], *, marker: int) -> str:
-    """Say for each layer where the readout looks most and what the marker gets.
-
-    Args:
-        rows: One (H, S) tensor a layer: the row of the readout in each head.
-        marker: Position of the marker.
-
-    Returns:
-        For instance ``mean over heads: layer 1 peaks at position 0 and gives the marker
-        8 %; layer 2 peaks at position 1 and gives the marker 12 %``.
-
-    Raises:
-        ValueError: If there is no position ``marker``.
-    """
-    parts = []
-    for number, row in enumerate(rows, start=1):
-        mean = row.detach().double().cpu().mean(dim=0)
-        require_int("marker", marker, 0, len(mean) - 1)
-        parts.append(
-            f"layer {number} peaks at position {int(mean.argmax())} and gives the "
-            f"marker {percent(float(mean[marker]))}"
-        )
-    return "mean over heads: " + "; ".join(parts)
-
-
-def progress_sentence(step: int, loss: float, accuracy: float | None = None) -> str:
-    """Say where a training run stands.
-
-    Args:
-        step: Number of the step.
-        loss: Binary cross-entropy in nats.
-        accuracy: Test accuracy in [0, 1]; None where it was not measured.
-
-    Returns:
-        For instance ``step 300: loss 0.214, test accuracy 97.4 %``; a loss within 0.01
-        of ln 2 is called a coin flip, a loss that is not a number is named.
-    """
-    if not math.isfinite(loss):
-        return f"step {step}: the loss is no longer finite"
-    coin = abs(loss - COIN_FLIP_LOSS) < 0.01
-    words = f"loss {loss:.3f}" + (" (a coin flip has ln 2 = 0.693)" if coin else "")
-    if accuracy is not None:
-        words += f", test accuracy {100 * accuracy:.1f} %"
-    return f"step {step}: {words}"
 
 
 def _shared(weight: float, labels: Sequence[str]) -> str:

@@ -6,8 +6,6 @@ from core.captions import (
     map_sentence,
     movement_sentence,
     percent,
-    progress_sentence,
-    readout_sentence,
     row_sentence,
     softmax_row_sentence,
     sweep_sentence,
@@ -132,37 +130,6 @@ def test_outputs_that_did_not_move_are_counted_exactly():
 def test_no_movement_is_said_to_be_exact():
     sentence = movement_sentence(torch.zeros(3), KEYS)
     assert sentence == "no output moved: all distances are exactly 0"
-
-
-def test_the_readout_sentence_takes_the_mean_over_heads():
-    first = torch.tensor([[0.8, 0.1, 0.1], [0.4, 0.06, 0.54]])
-    second = torch.tensor([[0.1, 0.7, 0.2], [0.0, 0.5, 0.5]])
-    assert readout_sentence([first, second], marker=1) == (
-        "mean over heads: layer 1 peaks at position 0 and gives the marker 8 %; "
-        "layer 2 peaks at position 1 and gives the marker 60 %"
-    )
-
-
-def test_the_readout_sentence_refuses_a_marker_beyond_the_row():
-    with pytest.raises(ValueError, match=r"marker \(3\) must be between 0 and 2"):
-        readout_sentence([torch.ones(2, 3) / 3], marker=3)
-
-
-def test_progress_gives_step_loss_and_accuracy():
-    assert progress_sentence(300, 0.2137, 0.9742) == (
-        "step 300: loss 0.214, test accuracy 97.4 %"
-    )
-    assert progress_sentence(7, 0.2137) == "step 7: loss 0.214"
-
-
-def test_a_loss_near_ln_2_is_called_a_coin_flip():
-    assert "(a coin flip has ln 2 = 0.693)" in progress_sentence(5, 0.6935)
-    assert "coin flip" not in progress_sentence(5, 0.66)
-
-
-@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_is_named(loss):
-    assert progress_sentence(12, loss, 0.5) == "step 12: the loss is no longer finite"
 
 
 def test_the_sentence_of_a_softmax_row_follows_the_key_with_the_largest_raw_score():

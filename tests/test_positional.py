@@ -11,6 +11,7 @@ from core.positional import (
     SinusoidalPositionalEncoding,
     angular_frequencies,
     binary_counter,
+    measure_shift,
     position_similarity,
     shift_error,
     shift_matrix,
@@ -115,6 +116,23 @@ def test_a_lone_sine_cannot_be_shifted_but_the_pairs_can(d_model: int) -> None:
     assert missed[-1] > 0.1
     error = shift_error(4, d_model, num_positions=26, base=10.0)
     assert error == pytest.approx(missed[-1].item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("offset", [-6, 0, 4])
+def test_a_measured_shift_tells_map_angles_and_misses(offset: int) -> None:
+    shift = measure_shift(offset, 5, num_positions=26, base=10.0, dtype=torch.float64)
+    expected = shift_matrix(offset, 5, base=10.0, dtype=torch.float64)
+    torch.testing.assert_close(shift.matrix, expected)
+    torch.testing.assert_close(
+        shift.angles[:2], torch.tensor([1.0, 1.0]) * offset, check_dtype=False
+    )
+    start = torch.arange(26) + max(-offset, 0)
+    table = sinusoidal_encoding(40, 5, base=10.0, dtype=torch.float64)
+    landed = table[start] @ shift.matrix.T
+    missed = (landed - table[start + offset]).abs().amax(dim=0)
+    torch.testing.assert_close(shift.missed, missed)
+    assert (shift.missed[:4] < 1e-12).all()
+    assert (shift.missed[4] > 0.1) == (offset != 0)
 
 
 def test_similarity_depends_on_the_distance_alone() -> None:

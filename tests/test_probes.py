@@ -6,8 +6,19 @@ from torch import Tensor
 
 from core.attention import MultiHeadAttention, scaled_dot_product_attention
 from core.masks import causal_mask, padding_mask, sliding_window_mask
-from core.positional import LearnedPositionalEncoding, SinusoidalPositionalEncoding
-from core.probes import change_one_token, permutation_distances
+from core.positional import (
+    LearnedPositionalEncoding,
+    SinusoidalPositionalEncoding,
+    sinusoidal_encoding,
+)
+from core.probes import (
+    change_one_token,
+    learned_positions,
+    new_order,
+    permutation_distances,
+    position_tables,
+    probe_order,
+)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -163,3 +174,75 @@ def test_bad_arguments_are_named_with_their_values() -> None:
         ValueError, match=r"permutation \[0, 1\] must hold each of 0 to"
     ):
         permutation_distances(layer, x, [0, 1])
+
+
+@pytest.mark.parametrize("d_model", [1, 3, 64])
+@pytest.mark.parametrize("how", ["swap", "reverse", "shuffle"])
+def test_only_positions_or_a_causal_mask_tell_a_layer_of_the_order(
+    how: str, d_model: int
+) -> None:
+    tokens = torch.randn(7, d_model, generator=seeded(3))
+    probe = probe_order(tokens, new_order(7, how, seed=2), seed=5)
+    for field in ("after_undoing", "pooled"):
+        assert getattr(probe.plain, field).max() < 1e-12
+        assert getattr(probe.placed, field).max() > 1e-5
+        assert getattr(probe.causal, field).max() > 1e-5
+    assert probe.plain.moved.max() > 1e-3
+
+
+def test_the_probe_of_an_order_is_seeded_and_takes_one_token() -> None:
+    tokens = torch.randn(5, 6, generator=seeded(3))
+    before = torch.get_rng_state()
+    first, again, other = (
+        probe_order(tokens, [1, 0, 2, 3, 4], seed=s) for s in (1, 1, 2)
+    )
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(first.placed.moved, again.placed.moved)
+    assert not torch.equal(first.placed.moved, other.placed.moved)
+    alone = probe_order(tokens[:1], [0], seed=1)
+    assert all(not distance.any() for part in alone for distance in part)
+
+
+def test_new_orders_hold_each_position_once() -> None:
+    assert new_order(5, "swap") == [4, 1, 2, 3, 0]
+    assert new_order(5, "reverse") == [4, 3, 2, 1, 0]
+    shuffled = new_order(11, "shuffle", seed=3)
+    assert sorted(shuffled) == list(range(11))
+    assert shuffled == new_order(11, "shuffle", seed=3)
+    assert shuffled != new_order(11, "shuffle", seed=4)
+
+
+@pytest.mark.parametrize("how", ["swap", "reverse", "shuffle"])
+@pytest.mark.parametrize("seq_len", [0, 1])
+def test_fewer_than_two_tokens_have_one_order(how: str, seq_len: int) -> None:
+    assert new_order(seq_len, how) == list(range(seq_len))
+
+
+def test_an_unknown_order_is_named() -> None:
+    with pytest.raises(ValueError, match=r"how must be one of 'swap'.* got 'sort'"):
+        new_order(3, "sort")
+    with pytest.raises(ValueError, match=r"seq_len \(-1\) must be at least 0"):
+        new_order(-1, "swap")
+
+
+def test_tables_side_by_side_show_where_the_learned_one_ends() -> None:
+    tables = position_tables(9, 3, max_len=8, seed=4, base=100.0)
+    torch.testing.assert_close(tables.sinusoidal, sinusoidal_encoding(9, 3, base=100.0))
+    assert tables.learned[8].isnan().all()
+    layer = LearnedPositionalEncoding(8, 3, generator=seeded(4))
+    torch.testing.assert_close(tables.learned[:8], layer.table.detach())
+    short = position_tables(2, 3, max_len=8, seed=4)
+    torch.testing.assert_close(short.learned, layer.table.detach()[:2])
+    assert position_tables(0, 3, max_len=8, seed=4).learned.shape == (0, 3)
+
+
+def test_learned_positions_past_the_table_are_refused_with_both_numbers() -> None:
+    before = torch.get_rng_state()
+    assert learned_positions(8, 3, max_len=8, seed=4).shape == (8, 3)
+    assert torch.equal(before, torch.get_rng_state())
+    with pytest.raises(
+        ValueError, match=r"seq_len \(9\) must be at most max_len \(8\)"
+    ):
+        learned_positions(9, 3, max_len=8, seed=4)
+    with pytest.raises(ValueError, match=r"seq_len \(-1\) must be at least 0"):
+        learned_positions(-1, 3, max_len=8, seed=4)
