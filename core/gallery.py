@@ -1,0 +1,120 @@
+"""The small pictures of the home page, drawn from core.
+
+``python -m core.gallery`` writes one PNG a page and theme to ``assets/images``. It
+needs vl-convert, of ``requirements-dev.txt``; the app itself only shows the files.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from core import masking, positional, scaling, shipped
+from core.charts import (
+    cached_spec,
+    heatmap,
+    live_curves,
+    matrix_image,
+    png_bytes,
+    sweep,
+    tidy,
+)
+from core.charts.records import live_frame, record_points
+
+IMAGES = Path(__file__).parent.parent / "assets" / "images"
+_WIDTH, _HEIGHT, _SCALE = 320, 170, 2
+_BACKGROUND = {False: "#ffffff", True: "#0e1117"}
+_WORDS = {False: "#1c2430", True: "#eef1f6"}
+
+
+def draw_scaling(dark: bool) -> bytes:
+    """Draw the largest weight against d_k, raw and scaled."""
+    source = torch.Generator().manual_seed(0)
+    found = scaling.saturation_sweep(num_keys=8, num_trials=200, generator=source)
+    trials = {
+        "raw": found["nothing"].largest_weight,
+        "÷ √d_k": found["sqrt_d_k"].largest_weight,
+    }
+    frame = tidy.sweep_frame(scaling.POWERS_OF_TWO, trials)
+    return _render(sweep, frame, dark, y_domain=(0.0, 1.0))
+
+
+def draw_masks(dark: bool) -> bytes:
+    """Draw the weights of six tokens under a causal mask."""
+    seen = masking.masked_attention(
+        list("abcdef"), "causal", length=6, window=2, d_k=16, seed=0
+    )
+    frame = tidy.matrix_frame(seen.weights_after, mask=seen.mask)
+    return _render(heatmap, frame, dark, legend=False)
+
+
+def draw_positional_encoding(dark: bool) -> bytes:
+    """Draw the sinusoids of 85 positions and 64 dimensions, on their side."""
+    encoding = positional.sinusoidal_encoding(160, 85)
+    return png_bytes(
+        matrix_image(encoding.T.numpy(), look="diverging", cell=4, dark=dark)
+    )
+
+
+def draw_marker_task(dark: bool) -> bytes:
+    """Draw the loss of the shipped run of the preset."""
+    points = record_points(shipped.read_run().records)[:190]
+    frame = live_frame({"preset": points})
+    return _render(live_curves, frame, dark, max_steps=190)
+
+
+PICTURES: dict[str, Callable[[bool], bytes]] = {
+    "scaling": draw_scaling,
+    "masks": draw_masks,
+    "positional_encoding": draw_positional_encoding,
+    "marker_task": draw_marker_task,
+}
+
+
+def _render(
+    chart: Callable[..., Any], frame: pd.DataFrame, dark: bool, **options: Any
+) -> bytes:
+    import vl_convert  # not among the packages of the app
+
+    spec = cached_spec(chart, frame, dark=dark, **options)
+    spec |= {
+        "data": {"values": frame.to_dict("records")},
+        "title": None,
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "padding": 4,
+        "background": _BACKGROUND[dark],
+        "config": {
+            "axis": {"labels": False, "ticks": False, "title": None, "grid": False},
+            "legend": {"disable": True},
+            "view": {"stroke": None},
+            "text": {"color": _WORDS[dark]},
+        },
+    }
+    return vl_convert.vegalite_to_png(_without_axes(spec), scale=_SCALE)
+
+
+def _without_axes(part: Any) -> Any:
+    """Return a spec with the axes and legends of every encoding taken out."""
+    if isinstance(part, list):
+        return [_without_axes(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {name: _without_axes(item) for name, item in part.items()}
+    return kept | {name: None for name in ("axis", "legend") if name in kept}
+
+
+def main() -> None:
+    """Write every picture in both themes."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name, draw in PICTURES.items():
+        for dark in (False, True):
+            path = IMAGES / f"{name}-{'dark' if dark else 'light'}.png"
+            path.write_bytes(draw(dark))
+
+
+if __name__ == "__main__":
+    main()

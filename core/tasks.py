@@ -1,0 +1,41 @@
+"""Toy tasks: data whose right answer, and whose difficulty, are known exactly."""
+
+import torch
+from torch import Tensor
+
+from core.checks import require_int
+
+_LARGEST_SEED = 2**31 - 1
+
+
+def marker_task(
+    num_samples: int, seq_len: int, *, seed: int, position: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Return sequences of noise in which one marker, -1 or +1, decides the class.
+
+    The noise is uniform on [-1, 1). The marker stands at ``position``, and the target
+    is 1 where it is positive. The rest of a sequence says nothing about its class, so a
+    model solves the task only by finding the one position that counts.
+
+    Args:
+        num_samples: Number of sequences N.
+        seq_len: Length T of each sequence.
+        seed: The same seed gives the same data to the last bit.
+        position: Where the marker stands, from 0 to ``seq_len - 1``. Noise and markers
+            do not depend on it.
+
+    Returns:
+        Inputs (N, T, 1) and targets (N, 1), both float32.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+    require_int("num_samples", num_samples, 0)
+    require_int("seq_len", seq_len, 1)
+    require_int("seed", seed, 0, _LARGEST_SEED)
+    require_int("position", position, 0, seq_len - 1)
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.rand(num_samples, seq_len, 1, generator=generator) * 2 - 1
+    targets = torch.randint(0, 2, (num_samples, 1), generator=generator).float()
+    inputs[:, position] = 2 * targets - 1
+    return inputs, targets

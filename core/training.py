@@ -1,0 +1,407 @@
+"""Training in single steps: configuration in, one record a step out.
+
+A ``Trainer`` knows no thread and no screen. Its numbers depend on its configuration
+alone: initial weights, order of the data and dropout each have a generator of their
+own, so runs that take turns in one process train as if alone.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from core.checks import require_choice, require_int, require_number
+from core.device import pick_device
+from core.dropout import use_generator
+from core.models import (
+    MAX_SEED,
+    ClassifierConfig,
+    TransformerClassifier,
+)
+from core.tasks import marker_task
+
+TRAIN_SEED = 0
+TEST_SEED = 1
+DEVICES = ("cpu", "cuda", "mps")
+
+MAX_LEARNING_RATE = 1e6
+MAX_BATCH_SIZE = 1024
+MAX_STEPS = 20_000
+MAX_SAMPLES = 20_000
+MAX_DATA_VALUES = 4_000_000
+MAX_SECONDS = 0.3
+
+_EVALUATION_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run of the marker task in plain numbers; the defaults are the lab's.
+
+    The fields from ``seq_len`` to ``norm_first`` are those of ``ClassifierConfig``.
+
+    Attributes:
+        learning_rate: Step size of Adam, at most ``MAX_LEARNING_RATE``.
+        batch_size: Sequences in a batch.
+        train_samples: Sequences to train on; every epoch shows each of them once.
+        test_samples: Other sequences, on which the accuracy is measured.
+        clip_norm: The gradient is scaled down to this norm where it is longer.
+        max_steps: The run ends after so many steps.
+        eval_every: Steps from one evaluation to the next.
+        target_accuracy: The run ends once this test accuracy, in [0, 1], is held; None
+            means it never ends early.
+        target_hold: Consecutive evaluations that must hold it.
+        seed: Decides initial weights, order and dropout; the data stay the same.
+        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+
+    Raises:
+        ValueError: If a value is out of range, or if one step or one evaluation would
+            keep two CPU cores busy for too long.
+    """
+
+    seq_len: int = 60
+    d_model: int = 32
+    num_heads: int = 4
+    num_layers: int = 2
+    d_ff: int | None = None
+    dropout: float = 0.1
+    positional: str = "sinusoidal"
+    causal: bool = False
+    readout: str = "cls"
+    norm_first: bool = True
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    train_samples: int = 4000
+    test_samples: int = 1000
+    clip_norm: float = 1.0
+    max_steps: int = 756
+    eval_every: int = 21
+    target_accuracy: float | None = None
+    target_hold: int = 1
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be run, in one sentence."""
+        require_int("seed", self.seed, 0, MAX_SEED)
+        require_number("learning_rate", self.learning_rate, 0, MAX_LEARNING_RATE)
+        require_number("clip_norm", self.clip_norm, 0)
+        require_int("batch_size", self.batch_size, 1, MAX_BATCH_SIZE)
+        require_int("train_samples", self.train_samples, 1, MAX_SAMPLES)
+        require_int("test_samples", self.test_samples, 1, MAX_SAMPLES)
+        require_int("max_steps", self.max_steps, 1, MAX_STEPS)
+        require_int("eval_every", self.eval_every, 1, MAX_STEPS)
+        require_int("target_hold", self.target_hold, 1, MAX_STEPS)
+        if self.target_accuracy is not None:
+            require_number("target_accuracy", self.target_accuracy, 0, 1)
+        require_choice("device", self.device, DEVICES)
+        _check_size(self)
+
+    @property
+    def model(self) -> ClassifierConfig:
+        """The part of the configuration that makes the model."""
+        shared = {field.name for field in fields(ClassifierConfig)} - {"input_size"}
+        return ClassifierConfig(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches that show every training sequence once; the last may be smaller."""
+        return math.ceil(self.train_samples / self.batch_size)
+
+
+class TrainRecord(NamedTuple):
+    """What one step of training brought.
+
+    Attributes:
+        step: Number of the step, from 1.
+        epoch: Number of the epoch it belongs to, from 1.
+        loss: Binary cross-entropy of the batch before the update; ln 2 = 0.693 is a
+            coin flip.
+        gradient_norm: Length of the gradient before clipping; nan if there was none.
+        accuracy: Test accuracy in [0, 1] after the update; None where not measured.
+    """
+
+    step: int
+    epoch: int
+    loss: float
+    gradient_norm: float
+    accuracy: float | None
+
+
+class TrainSnapshot(NamedTuple):
+    """Where a run stands, and what its model attends to in one test sequence.
+
+    Attributes:
+        step: Steps taken.
+        loss: Loss of the last step; None before the first.
+        accuracy: Last test accuracy measured; None before the first.
+        readout_rows: Weights of the readout, (num_layers, H, S); None for a model that
+            is no Transformer.
+        logit: Answer to the sequence; above 0 means class 1.
+        target: Right answer, 0 or 1.
+    """
+
+    step: int
+    loss: float | None
+    accuracy: float | None
+    readout_rows: Tensor | None
+    logit: float
+    target: int
+
+
+class Trainer:
+    """A classifier and its training on the marker task, one step at a time.
+
+    The recipe of the lab: shuffled epochs, binary cross-entropy, gradient clipping,
+    Adam.
+
+    Attributes:
+        config: The configuration it was made from.
+        model: The model in training.
+        records: One record a step so far.
+        stop_reason: Why the run is over, as a sentence; None while it goes on.
+    """
+
+    def __init__(self, config: TrainConfig, *, model: nn.Module | None = None) -> None:
+        """Build model, data and optimizer.
+
+        Args:
+            config: All numbers of the run.
+            model: Another model to train by the same recipe, (B, T, 1) -> logits
+                (B, 1); None means the Transformer that ``config`` describes.
+
+        Raises:
+            ValueError: If the device is absent.
+        """
+        order_seed, dropout_seed = _derived_seeds(config.seed)
+        device = pick_device(config.device)
+        self.config = config
+        self.model = TransformerClassifier(config.model) if model is None else model
+        self.model.to(device)
+        self.records: list[TrainRecord] = []
+        self.stop_reason: str | None = None
+        self._device = device
+        use_generator(self.model, torch.Generator(device).manual_seed(dropout_seed))
+        samples = marker_task(config.train_samples, config.seq_len, seed=TRAIN_SEED)
+        self._inputs, self._targets = (values.to(device) for values in samples)
+        self._test_data = self._make_test_data(config.seq_len, position=0)
+        self._batches = _shuffled_batches(config, order_seed)
+        self._parameters = flatten_parameters(self.model)
+        self._optimizer = torch.optim.Adam(
+            [self._parameters], lr=config.learning_rate, fused=True
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over."""
+        return self.stop_reason is not None
+
+    def step(self) -> TrainRecord:
+        """Take one step on the next batch, and evaluate where that is due.
+
+        A loss or a gradient that is not finite ends the run and leaves the parameters
+        as they were.
+
+        Returns:
+            What the step brought; also the last of ``records``.
+
+        Raises:
+            RuntimeError: If the run is over.
+        """
+        if self.finished:
+            raise RuntimeError(f"the run is over: {self.stop_reason}")
+        number = len(self.records) + 1
+        loss, gradient_norm = self._update()
+        healthy = math.isfinite(loss) and math.isfinite(gradient_norm)
+        due = number % self.config.eval_every == 0 or number == self.config.max_steps
+        record = TrainRecord(
+            step=number,
+            epoch=(number - 1) // self.config.steps_per_epoch + 1,
+            loss=loss,
+            gradient_norm=gradient_norm,
+            accuracy=self.evaluate() if due and healthy else None,
+        )
+        self.records.append(record)
+        self.stop_reason = self._reason_to_stop(record)
+        return record
+
+    def evaluate(self, *, position: int = 0, seq_len: int | None = None) -> float:
+        """Return the accuracy on the test sequences.
+
+        Args:
+            position: Where their marker stands; in training it stands at 0.
+            seq_len: Their length; None means that of training.
+
+        Returns:
+            Share of right answers, in [0, 1].
+
+        Raises:
+            ValueError: If a number is out of range, or the sequences are longer than
+                the learned positions reach.
+        """
+        inputs, targets = self._test_sequences(position, seq_len)
+        right = (self._logits(inputs) > 0) == (targets > 0)
+        return right.double().mean().item()
+
+    def snapshot(self, *, position: int = 0) -> TrainSnapshot:
+        """Return where the run stands, with the attention paid to one test sequence.
+
+        The sequence is the first of the test data, the same in every run.
+
+        Args:
+            position: Where its marker stands; in training it stands at 0.
+
+        Raises:
+            ValueError: If the position is not one of the sequence.
+        """
+        measured = [r.accuracy for r in self.records if r.accuracy is not None]
+        inputs, targets = (x[:1] for x in self._test_sequences(position, None))
+        return TrainSnapshot(
+            step=len(self.records),
+            loss=self.records[-1].loss if self.records else None,
+            accuracy=measured[-1] if measured else None,
+            readout_rows=self._readout_rows(inputs),
+            logit=self._logits(inputs).item(),
+            target=int(targets.item()),
+        )
+
+    def _update(self) -> tuple[float, float]:
+        chosen = next(self._batches).to(self._device)
+        inputs = self._inputs.index_select(0, chosen)
+        targets = self._targets.index_select(0, chosen)
+        self.model.train()
+        loss = F.binary_cross_entropy_with_logits(self.model(inputs), targets)
+        if not math.isfinite(loss.item()):
+            return loss.item(), math.nan
+        self._optimizer.zero_grad(set_to_none=False)  # the gradients are views
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_([self._parameters], self.config.clip_norm)
+        if math.isfinite(norm.item()):
+            self._optimizer.step()
+        return loss.item(), norm.item()
+
+    def _reason_to_stop(self, record: TrainRecord) -> str | None:
+        config = self.config
+        start = f"training stopped at step {record.step}:"
+        for name, value in (("loss", record.loss), ("gradient", record.gradient_norm)):
+            if not math.isfinite(value):
+                rate = f"learning rate ({config.learning_rate:g})"
+                return f"{start} the {name} is {value}; {rate} is likely too large"
+        if record.accuracy is not None and self._target_is_held():
+            held = f"the test accuracy is at least {config.target_accuracy:.1%}"
+            return f"{start} {held} in {config.target_hold} evaluations running"
+        if record.step == config.max_steps:
+            return f"{start} the cap of {config.max_steps} steps is reached"
+        return None
+
+    def _target_is_held(self) -> bool:
+        target, hold = self.config.target_accuracy, self.config.target_hold
+        measured = [r.accuracy for r in self.records if r.accuracy is not None]
+        held = [target is not None and a >= target for a in measured[-hold:]]
+        return len(held) == hold and all(held)
+
+    def _test_sequences(
+        self, position: int, seq_len: int | None
+    ) -> tuple[Tensor, Tensor]:
+        length = self.config.seq_len if seq_len is None else seq_len
+        if (length, position) == (self.config.seq_len, 0):
+            return self._test_data
+        model = replace(self.config.model, seq_len=length)
+        count = self.config.test_samples
+        _check_seconds("test_samples", count, model.test_seconds, model)
+        return self._make_test_data(length, position=position)
+
+    def _make_test_data(self, seq_len: int, *, position: int) -> tuple[Tensor, Tensor]:
+        inputs, targets = marker_task(
+            self.config.test_samples, seq_len, seed=TEST_SEED, position=position
+        )
+        return inputs.to(self._device), targets.to(self._device)
+
+    @torch.inference_mode()
+    def _logits(self, inputs: Tensor) -> Tensor:
+        self.model.eval()
+        return torch.cat([self.model(x) for x in inputs.split(_EVALUATION_CHUNK)])
+
+    @torch.inference_mode()
+    def _readout_rows(self, inputs: Tensor) -> Tensor | None:
+        if not isinstance(self.model, TransformerClassifier):
+            return None
+        self.model.eval()
+        return self.model.readout_rows(inputs)[0].cpu()
+
+
+def train(config: TrainConfig) -> Iterator[TrainRecord]:
+    """Yield the records of a whole run, one a step.
+
+    Args:
+        config: All numbers of the run.
+    """
+    trainer = Trainer(config)
+    while not trainer.finished:
+        yield trainer.step()
+
+
+def flatten_parameters(model: nn.Module) -> nn.Parameter:
+    """Lay all parameters of a model side by side in one, and their gradients too.
+
+    Each parameter becomes a view of its stretch, so clipping and the optimizer handle
+    one tensor instead of dozens of small ones.
+
+    Args:
+        model: The model, already on its device.
+
+    Returns:
+        All parameters, (number of parameters,); its ``grad`` holds all gradients.
+    """
+    parameters = list(model.parameters())
+    sizes = [parameter.numel() for parameter in parameters]
+    flat = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
+    flat.grad = torch.zeros_like(flat)
+    stretches = zip(flat.detach().split(sizes), flat.grad.split(sizes), strict=True)
+    for parameter, (values, gradient) in zip(parameters, stretches, strict=True):
+        parameter.data = values.view_as(parameter)
+        parameter.grad = gradient.view_as(parameter)
+    return flat
+
+
+def _derived_seeds(seed: int) -> tuple[int, int]:
+    source = torch.Generator().manual_seed(seed)
+    order_seed, dropout_seed = torch.randint(MAX_SEED, (2,), generator=source).tolist()
+    return order_seed, dropout_seed
+
+
+def _shuffled_batches(config: TrainConfig, seed: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    while True:  # one epoch each
+        order = torch.randperm(config.train_samples, generator=generator)
+        yield from order.split(config.batch_size)
+
+
+def _check_size(config: TrainConfig) -> None:
+    values = (config.train_samples + config.test_samples) * config.model.seq_len
+    if values > MAX_DATA_VALUES:
+        raise ValueError(
+            f"train_samples ({config.train_samples}) and test_samples "
+            f"({config.test_samples}) of seq_len ({config.seq_len}) make {values:,} "
+            f"numbers; at most {MAX_DATA_VALUES:,} are allowed"
+        )
+    model = config.model
+    _check_seconds("batch_size", config.batch_size, model.step_seconds, model)
+    _check_seconds("test_samples", config.test_samples, model.test_seconds, model)
+
+
+def _check_seconds(
+    name: str, count: int, seconds_each: float, model: ClassifierConfig
+) -> None:
+    seconds = count * seconds_each
+    if seconds > MAX_SECONDS:
+        raise ValueError(
+            f"{name} ({count}) with seq_len ({model.seq_len}), d_model "
+            f"({model.d_model}), num_heads ({model.num_heads}) and num_layers "
+            f"({model.num_layers}) would take about {seconds:.2g} s at a time on two "
+            f"CPU cores; it must be at most {MAX_SECONDS:g} s"
+        )

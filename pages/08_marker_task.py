@@ -1,0 +1,42 @@
+"""Marker task
+
+One marker, then noise: attention must find the one position that decides the answer.
+
+Section: A trained model
+Icon: flag
+"""
+
+from pages._ui import controls, frame, live_run, marker_view, parts
+
+page = frame.guard(__file__)
+parts.head(page, r"\mathcal{L} = -\,y\,\ln p - (1-y)\,\ln(1-p)")
+with controls.sidebar("marker") as c:
+    settings = marker_view.choose(c)
+    moved = marker_view.choose_moved(c, settings["seq_len"])
+
+with parts.loading(480):
+    config = marker_view.checked(settings)
+
+held = marker_view.hold(config)
+if held is not None:
+    marker_view.buttons(held, config)
+    marker_view.ask_ahead(held, moved)
+    live_run.moving_view(held, lambda run: marker_view.draw(run, moved))
+    marker_view.predict(held)
+    parts.look_inside("marker", marker_view.inside(), marker_view.shapes(held))
+
+parts.try_it(
+    "marker",
+    {
+        "No positions, mean readout: what is left to learn from?": {
+            "positions": "none",
+            "readout": "mean",
+        },
+        "A causal mask with CLS: what may it read?": {"causal": True},
+        "The largest learning rate: where does it stop?": {"rate": 10.0},
+    },
+)
+parts.limits(
+    "One toy task and small models. A high weight on the marker says where the readout "
+    "looks, not why it answers. A run that stalls at ln 2 may learn with another seed."
+)

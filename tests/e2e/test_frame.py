@@ -1,0 +1,78 @@
+"""The frame in a real browser: deep links, themes, hostile addresses, a clean log."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from pages._ui import catalogue
+from tests.e2e.tabs import heading, open_page, quiet
+from tests.live_server import ROOT, serve
+
+PAGES = [info for info in catalogue.list_pages() if info.section != "Home"]
+NOISE = re.compile(r"ERR_NAME_NOT_RESOLVED|404 \(Not Found\)|ERR_INTERNET")
+
+
+def test_the_first_request_after_a_start_may_be_a_deep_link(browser: Browser, tmp_path):
+    with serve(ROOT / "app.py", tmp_path / "log.txt") as server:
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        tab = context.new_page()
+        tab.goto(f"{server.url}/scaling?scaling_d_k=1024")
+        expect(heading(tab)).to_have_text("Scaling by √d_k", timeout=60_000)
+        expect(tab.get_by_test_id("stTopNavSection").first).to_be_visible()
+        expect(tab.get_by_test_id("stSidebar")).to_contain_text("1024")
+        expect(tab.get_by_role("dialog")).to_have_count(0)
+        assert "scaling_d_k=1024" in tab.url
+        context.close()
+
+
+def test_a_start_leaves_the_terminal_clean(server, tab: Page):
+    open_page(tab, server, "")
+    for info in PAGES:
+        open_page(tab, server, info.name)
+        quiet(tab)
+    assert not re.search(r"(?i)warning|error|traceback", server.log_text())
+
+
+@pytest.mark.parametrize("info", PAGES, ids=lambda info: info.name)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_draws_in_both_themes_without_console_errors(
+    server, browser: Browser, info, scheme
+):
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, color_scheme=scheme
+    )
+    tab = context.new_page()
+    complaints = []
+    tab.on(
+        "console",
+        lambda m: m.type == "error" and complaints.append(m.text),
+    )
+    open_page(tab, server, info.name)
+    quiet(tab)
+    expect(tab.get_by_test_id("stException")).to_have_count(0)
+    expect(tab.get_by_test_id("stAlertContentError")).to_have_count(0)
+    assert not [text for text in complaints if not NOISE.search(text)]
+    context.close()
+
+
+@pytest.mark.parametrize("info", PAGES, ids=lambda info: info.name)
+def test_no_chart_sticks_out_of_a_laptop_screen(server, tab: Page, info):
+    open_page(tab, server, info.name)
+    quiet(tab)
+    for chart in tab.get_by_test_id("stVegaLiteChart").all():
+        box = chart.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 1281
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_try_it_sets_the_controls_and_the_address(server, tab: Page):
+    open_page(tab, server, "scaling")
+    quiet(tab)
+    before = tab.url
+    tab.locator("[class*=st-key-scaling_try_0] button").click()
+    expect(tab).not_to_have_url(before)
+    copied = tab.url
+    tab.goto(copied)
+    quiet(tab)
+    assert tab.url == copied

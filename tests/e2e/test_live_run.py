@@ -1,0 +1,154 @@
+"""A live run in a real browser: what closing, leaving, reloading and stopping do."""
+
+import re
+import signal
+import time
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.tabs import open_page, quiet
+from tests.live_server import ROOT, Server, serve
+
+LONG = "marker_steps=10000"
+
+
+def press(tab: Page, label: str) -> None:
+    tab.get_by_role("button", name=label, exact=True).click()
+
+
+def steps_done(tab: Page) -> int:
+    line = tab.get_by_text(re.compile(r"^Step [\d,]+ / ")).first.inner_text()
+    return int(re.match(r"Step ([\d,]+)", line).group(1).replace(",", ""))
+
+
+def train(tab: Page, server: Server, at_least: int = 5, query: str = LONG) -> None:
+    open_page(tab, server, "marker_task", query)
+    quiet(tab)
+    press(tab, "Run")
+    wait_for_steps(tab, at_least)
+
+
+def wait_for_steps(tab: Page, at_least: int, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while steps_done(tab) < at_least:
+        assert time.monotonic() < deadline, "the run does not get on"
+        time.sleep(0.2)
+
+
+def cpu_seconds(server: Server) -> float:
+    times = psutil.Process(server.process.pid).cpu_times()
+    return times.user + times.system
+
+
+def busy_share(server: Server, seconds: float) -> float:
+    before = cpu_seconds(server)
+    time.sleep(seconds)
+    return (cpu_seconds(server) - before) / seconds
+
+
+def test_pause_answers_within_half_a_second(server, tab: Page):
+    train(tab, server)
+    waits = []
+    for _ in range(3):
+        start = time.monotonic()
+        press(tab, "Pause")
+        expect(tab.get_by_role("button", name="Run", exact=True)).to_be_visible()
+        waits.append(time.monotonic() - start)
+        press(tab, "Run")
+        expect(tab.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+    assert min(waits) < 0.5, waits
+
+
+def test_a_paused_run_takes_no_step(server, tab: Page):
+    train(tab, server)
+    press(tab, "Pause")
+    expect(tab.get_by_role("button", name="Run", exact=True)).to_be_visible()
+    time.sleep(0.7)
+    before = steps_done(tab)
+    time.sleep(1.0)
+    assert steps_done(tab) == before
+
+
+def test_a_closed_tab_stops_costing_cpu_within_two_seconds(server, tab: Page):
+    train(tab, server)
+    assert busy_share(server, 1.0) > 0.5
+    tab.close()
+    time.sleep(2.0)
+    assert busy_share(server, 1.5) < 0.15
+
+
+def test_a_reload_keeps_run_and_settings(server, tab: Page):
+    train(tab, server, query=f"{LONG}&marker_seed=3")
+    before = steps_done(tab)
+    tab.reload()
+    quiet_but_running(tab)
+    wait_for_steps(tab, before + 1)
+    assert "marker_seed=3" in tab.url
+    expect(tab.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+
+
+def test_leaving_the_page_parks_the_run_and_coming_back_finds_it(server, tab: Page):
+    train(tab, server)
+    before = steps_done(tab)
+    tab.get_by_text("Attention playground").first.click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Attention playground")
+    time.sleep(1.0)
+    assert busy_share(server, 1.5) < 0.15
+    tab.get_by_role("link", name="Marker task", exact=True).first.click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Marker task")
+    wait_for_steps(tab, before + 1)
+
+
+def test_another_browser_sees_nothing_of_the_run(server, tab: Page, browser: Browser):
+    train(tab, server)
+    other = browser.new_context()
+    stranger = other.new_page()
+    open_page(stranger, server, "marker_task", LONG)
+    quiet(stranger)
+    assert steps_done(stranger) == 0
+    other.close()
+
+
+def test_ctrl_c_while_training_ends_the_server_within_three_seconds(
+    browser: Browser, tmp_path
+):
+    with serve(ROOT / "app.py", tmp_path / "log.txt") as server:
+        context = browser.new_context()
+        train(context.new_page(), server)
+        start = time.monotonic()
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(10)
+        assert time.monotonic() - start < 3
+        assert "Traceback" not in server.log_text()
+        context.close()
+
+
+@pytest.mark.parametrize("switches", [10])
+def test_quick_page_switches_beside_a_live_chart_leave_no_blank(
+    server, tab: Page, switches
+):
+    complaints = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    train(tab, server)
+    for _ in range(switches):
+        tab.get_by_text("Attention playground").first.click()
+        tab.get_by_role("link", name="Marker task", exact=True).first.click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Marker task")
+    for _ in range(10):
+        time.sleep(0.5)
+        assert tab.get_by_test_id("stVegaLiteChart").count() >= 2
+        heights = tab.eval_on_selector_all(
+            "[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas",
+            "parts => parts.map(part => part.getBoundingClientRect().height)",
+        )
+        assert heights
+        assert min(heights) > 100
+    assert not [text for text in complaints if "Unrecognized data set" in text]
+    expect(tab.get_by_test_id("stException")).to_have_count(0)
+
+
+def quiet_but_running(tab: Page) -> None:
+    expect(tab.get_by_role("heading", level=1)).to_be_visible(timeout=60_000)
+    expect(tab.get_by_text(re.compile(r"^Step [\d,]+ / ")).first).to_be_visible()
