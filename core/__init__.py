@@ -20,3 +20,11 @@ Widths keep the names of the paper: ``d_model, d_k, d_v, d_ff``. So
 Two words are kept apart everywhere: ``scores`` come before the softmax,
 ``attn_weights`` after it. A ``mask`` is boolean and True means "may attend".
 """
+
+import os
+
+# Torch's threads wait for each other many times a step. By default they spin while
+# they wait: beside any other busy process a step then takes four times as long, and a
+# class server is always busy. Asleep they cost a lone run about a tenth. The variable
+# is read once, when torch is loaded, and every module of core is loaded after this.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -103,15 +103,21 @@ def is_stuck(records: Sequence[TrainRecord]) -> bool:
     return abs(sum(losses) / len(losses) - COIN_FLIP) < _STUCK_WITHIN
 
 
-def progress_sentence(records: Sequence[TrainRecord]) -> str:
-    """Return where the run stands, in one sentence."""
+def progress_sentence(records: Sequence[TrainRecord], num_tested: int) -> str:
+    """Return where the run stands, in one sentence.
+
+    Args:
+        records: Records of the run so far.
+        num_tested: Test sequences of an evaluation.
+    """
     if not records:
         return f"Before training; a coin flip has the loss ln 2 = {COIN_FLIP:.3f}."
     last, tested = records[-1], last_test(records)
     measured = (
         "test accuracy not measured yet"
         if tested is None
-        else f"test accuracy {100 * tested[1]:.1f} % at step {tested[0]}"
+        else f"test accuracy {100 * tested[1]:.1f} % at step {tested[0]}, "
+        f"on {num_tested:,} sequences"
     )
     coin = (
         f" The last {_STUCK_STEPS} losses stay around ln 2 = {COIN_FLIP:.3f}, "

@@ -154,7 +154,7 @@ class Scheduler:
 
     def _park_unseen(self) -> None:
         now = self._clock()
-        for seat in list(self._turns.line):
+        for seat in [*self._turns.line, *self._turns.guests]:
             if now - seat.seen_at >= self._unseen_seconds:
                 seat.parked_at, seat.unseen = now, True
                 self._turns.settle(seat)

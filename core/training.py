@@ -7,110 +7,21 @@ own, so runs that take turns in one process train as if alone.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.checks import require_choice, require_int, require_number
 from core.device import pick_device
 from core.dropout import use_generator
-from core.models import (
-    MAX_SEED,
-    ClassifierConfig,
-    TransformerClassifier,
-)
+from core.models import MAX_SEED, TransformerClassifier
 from core.tasks import marker_task
+from core.train_config import TrainConfig
 
 TRAIN_SEED = 0
 TEST_SEED = 1
-DEVICES = ("cpu", "cuda", "mps")
-
-MAX_LEARNING_RATE = 1e6
-MAX_BATCH_SIZE = 1024
-MAX_STEPS = 20_000
-MAX_SAMPLES = 20_000
-MAX_DATA_VALUES = 4_000_000
-MAX_SECONDS = 0.3
-
 _EVALUATION_CHUNK = 64
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """One run of the marker task in plain numbers; the defaults are the lab's.
-
-    The fields from ``seq_len`` to ``norm_first`` are those of ``ClassifierConfig``.
-
-    Attributes:
-        learning_rate: Step size of Adam, at most ``MAX_LEARNING_RATE``.
-        batch_size: Sequences in a batch.
-        train_samples: Sequences to train on; every epoch shows each of them once.
-        test_samples: Other sequences, on which the accuracy is measured.
-        clip_norm: The gradient is scaled down to this norm where it is longer.
-        max_steps: The run ends after so many steps.
-        eval_every: Steps from one evaluation to the next.
-        target_accuracy: The run ends once this test accuracy, in [0, 1], is held; None
-            means it never ends early.
-        target_hold: Consecutive evaluations that must hold it.
-        seed: Decides initial weights, order and dropout; the data stay the same.
-        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
-
-    Raises:
-        ValueError: If a value is out of range, or if one step or one evaluation would
-            keep two CPU cores busy for too long.
-    """
-
-    seq_len: int = 60
-    d_model: int = 32
-    num_heads: int = 4
-    num_layers: int = 2
-    d_ff: int | None = None
-    dropout: float = 0.1
-    positional: str = "sinusoidal"
-    causal: bool = False
-    readout: str = "cls"
-    norm_first: bool = True
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    train_samples: int = 4000
-    test_samples: int = 1000
-    clip_norm: float = 1.0
-    max_steps: int = 756
-    eval_every: int = 21
-    target_accuracy: float | None = None
-    target_hold: int = 1
-    seed: int = 0
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be run, in one sentence."""
-        require_int("seed", self.seed, 0, MAX_SEED)
-        require_number("learning_rate", self.learning_rate, 0, MAX_LEARNING_RATE)
-        require_number("clip_norm", self.clip_norm, 0)
-        require_int("batch_size", self.batch_size, 1, MAX_BATCH_SIZE)
-        require_int("train_samples", self.train_samples, 1, MAX_SAMPLES)
-        require_int("test_samples", self.test_samples, 1, MAX_SAMPLES)
-        require_int("max_steps", self.max_steps, 1, MAX_STEPS)
-        require_int("eval_every", self.eval_every, 1, MAX_STEPS)
-        require_int("target_hold", self.target_hold, 1, MAX_STEPS)
-        if self.target_accuracy is not None:
-            require_number("target_accuracy", self.target_accuracy, 0, 1)
-        require_choice("device", self.device, DEVICES)
-        _check_size(self)
-
-    @property
-    def model(self) -> ClassifierConfig:
-        """The part of the configuration that makes the model."""
-        shared = {field.name for field in fields(ClassifierConfig)} - {"input_size"}
-        return ClassifierConfig(**{name: getattr(self, name) for name in shared})
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches that show every training sequence once; the last may be smaller."""
-        return math.ceil(self.train_samples / self.batch_size)
 
 
 class TrainRecord(NamedTuple):
@@ -185,7 +96,7 @@ class Trainer:
         self.records: list[TrainRecord] = []
         self.stop_reason: str | None = None
         self._device = device
-        use_generator(self.model, torch.Generator(device).manual_seed(dropout_seed))
+        use_generator(self.model, _dropout_generator(device, dropout_seed))
         samples = marker_task(config.train_samples, config.seq_len, seed=TRAIN_SEED)
         self._inputs, self._targets = (values.to(device) for values in samples)
         self._test_data = self._make_test_data(config.seq_len, position=0)
@@ -230,7 +141,7 @@ class Trainer:
         return record
 
     def evaluate(self, *, position: int = 0, seq_len: int | None = None) -> float:
-        """Return the accuracy on the test sequences.
+        """Return the accuracy on the first ``config.num_tested`` test sequences.
 
         Args:
             position: Where their marker stands; in training it stands at 0.
@@ -245,7 +156,7 @@ class Trainer:
         """
         inputs, targets = self._test_sequences(position, seq_len)
         right = (self._logits(inputs) > 0) == (targets > 0)
-        return right.double().mean().item()
+        return right.sum().item() / len(right)
 
     def snapshot(self, *, position: int = 0) -> TrainSnapshot:
         """Return where the run stands, with the attention paid to one test sequence.
@@ -310,16 +221,15 @@ class Trainer:
         length = self.config.seq_len if seq_len is None else seq_len
         if (length, position) == (self.config.seq_len, 0):
             return self._test_data
-        model = replace(self.config.model, seq_len=length)
-        count = self.config.test_samples
-        _check_seconds("test_samples", count, model.test_seconds, model)
         return self._make_test_data(length, position=position)
 
     def _make_test_data(self, seq_len: int, *, position: int) -> tuple[Tensor, Tensor]:
-        inputs, targets = marker_task(
+        count = self.config.num_tested_at(seq_len)
+        samples = marker_task(
             self.config.test_samples, seq_len, seed=TEST_SEED, position=position
         )
-        return inputs.to(self._device), targets.to(self._device)
+        inputs, targets = (values[:count].to(self._device) for values in samples)
+        return inputs, targets
 
     @torch.inference_mode()
     def _logits(self, inputs: Tensor) -> Tensor:
@@ -374,34 +284,14 @@ def _derived_seeds(seed: int) -> tuple[int, int]:
     return order_seed, dropout_seed
 
 
+def _dropout_generator(device: torch.device, seed: int) -> torch.Generator:
+    # Drawn where the model computes on CUDA; elsewhere on the CPU and carried over.
+    home = device if device.type == "cuda" else torch.device("cpu")
+    return torch.Generator(home).manual_seed(seed)
+
+
 def _shuffled_batches(config: TrainConfig, seed: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     while True:  # one epoch each
         order = torch.randperm(config.train_samples, generator=generator)
         yield from order.split(config.batch_size)
-
-
-def _check_size(config: TrainConfig) -> None:
-    values = (config.train_samples + config.test_samples) * config.model.seq_len
-    if values > MAX_DATA_VALUES:
-        raise ValueError(
-            f"train_samples ({config.train_samples}) and test_samples "
-            f"({config.test_samples}) of seq_len ({config.seq_len}) make {values:,} "
-            f"numbers; at most {MAX_DATA_VALUES:,} are allowed"
-        )
-    model = config.model
-    _check_seconds("batch_size", config.batch_size, model.step_seconds, model)
-    _check_seconds("test_samples", config.test_samples, model.test_seconds, model)
-
-
-def _check_seconds(
-    name: str, count: int, seconds_each: float, model: ClassifierConfig
-) -> None:
-    seconds = count * seconds_each
-    if seconds > MAX_SECONDS:
-        raise ValueError(
-            f"{name} ({count}) with seq_len ({model.seq_len}), d_model "
-            f"({model.d_model}), num_heads ({model.num_heads}) and num_layers "
-            f"({model.num_layers}) would take about {seconds:.2g} s at a time on two "
-            f"CPU cores; it must be at most {MAX_SECONDS:g} s"
-        )

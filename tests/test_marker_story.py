@@ -40,20 +40,22 @@ def test_a_causal_mask_without_positions_is_named_as_leaking_order():
 def test_a_hundred_losses_around_ln_2_are_called_a_coin_flip():
     flat = [record(step, math.log(2) + 0.02) for step in range(1, 101)]
     assert story.is_stuck(flat)
-    assert "coin flip" in story.progress_sentence(flat)
+    assert "coin flip" in story.progress_sentence(flat, 100)
     assert not story.is_stuck(flat[:99])
     assert not story.is_stuck([record(step, 0.5) for step in range(1, 101)])
 
 
 def test_progress_names_the_last_loss_and_the_last_measured_accuracy():
     records = [record(1, 0.7), record(2, 0.4, 0.875), record(3, 0.25)]
-    said = story.progress_sentence(records)
-    assert said == "Step 3: loss 0.250, test accuracy 87.5 % at step 2."
+    said = story.progress_sentence(records, 1000)
+    assert said == (
+        "Step 3: loss 0.250, test accuracy 87.5 % at step 2, on 1,000 sequences."
+    )
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_is_named(loss):
-    said = story.progress_sentence([record(1, 0.7, 0.5), record(2, loss)])
+    said = story.progress_sentence([record(1, 0.7, 0.5), record(2, loss)], 9)
     assert said.startswith("Step 2: the loss is no longer finite; test accuracy 50.0 %")
 
 

@@ -172,3 +172,13 @@ def test_parking_interrupts_single_steps_and_remembers_them(make_scheduler):
     run.unpark()
     wait_until(lambda: run.state is RunState.PAUSED)
     assert run.step_count == 7
+
+
+def test_single_steps_of_an_unseen_run_stop_too(make_scheduler):
+    clock = Clock()
+    scheduler = make_scheduler(clock=clock, unseen_seconds=120.0)
+    run = scheduler.submit(FakeTrainer, max_steps=MANY)
+    run.step(MANY)
+    wait_until(lambda: run.step_count > 0)
+    clock.advance(120.0)
+    wait_until(lambda: run.state is RunState.PARKED)

@@ -11,10 +11,8 @@ from torch.testing import assert_close
 
 from core.models import TransformerClassifier
 from core.tasks import marker_task
+from core.train_config import MAX_LEARNING_RATE, MAX_SECONDS, MAX_STEPS
 from core.training import (
-    MAX_LEARNING_RATE,
-    MAX_SECONDS,
-    MAX_STEPS,
     TrainConfig,
     Trainer,
     flatten_parameters,
@@ -178,12 +176,13 @@ def test_the_seed_decides_the_weights_the_order_and_the_dropout_each():
         trainer.step()
         orders.append(trainer.model.batches[0])
     assert not torch.equal(*orders)
-    generators = {block.dropout.generator for block in one.model.blocks}
-    assert len(generators) == 1
-    (first,) = generators
-    assert (
-        first.initial_seed() != other.model.blocks[0].dropout.generator.initial_seed()
-    )
+
+
+def test_dropout_starts_anew_whatever_the_model_did_before():
+    used = TransformerClassifier(SMALL.model).train()
+    used(torch.ones(3, 7, 1))  # moves the generator the model was made with
+    trainer = Trainer(SMALL, model=used)
+    assert [trainer.step().loss for _ in range(9)] == curve(SMALL)[:9]
 
 
 # Records, evaluation, snapshot
@@ -337,6 +336,21 @@ def test_the_largest_learning_rate_ends_the_run_and_keeps_the_curve(norm_first):
     assert "learning rate (1e+06) is likely too large" in trainer.stop_reason
 
 
+class Overflowing(Recorder):
+    """A model whose loss is infinite and whose gradient is finite."""
+
+    def forward(self, x):
+        return x[:, 0] * self.weight + 3e38
+
+
+def test_an_infinite_loss_changes_no_parameter():
+    trainer = Trainer(SMALL, model=Overflowing(2.0))
+    record = trainer.step()
+    assert (record.loss, math.isnan(record.gradient_norm)) == (math.inf, True)
+    assert "step 1: the loss is inf; learning rate (0.01)" in trainer.stop_reason
+    assert trainer.model.weight == 2.0
+
+
 class Poisoned(Recorder):
     """A model whose loss is finite and whose gradient is not."""
 
@@ -383,10 +397,6 @@ def test_a_gradient_that_is_not_finite_changes_no_parameter():
             r"batch_size \(13\) with seq_len \(1024\), d_model \(6\), num_heads \(3\) "
             r"and num_layers \(2\) would take about 0\.\d+ s",
         ),
-        (
-            {"test_samples": 20_000, "seq_len": 100},
-            r"test_samples \(20000\) with seq_len \(100\)",
-        ),
     ],
 )
 def test_a_run_that_cannot_be_afforded_is_refused(changes, rule):
@@ -394,12 +404,28 @@ def test_a_run_that_cannot_be_afforded_is_refused(changes, rule):
         replace(SMALL, **changes)
 
 
-def test_a_test_longer_than_can_be_afforded_is_refused():
-    trainer = Trainer(replace(SMALL, test_samples=1000))
+def test_every_test_sequence_is_used_at_the_sizes_of_the_lab():
+    assert TrainConfig().num_tested == 1000
+    assert TrainConfig().num_tested_at(120) == 1000
+
+
+def test_long_sequences_are_tested_on_the_first_few():
+    config = TrainConfig(seq_len=300, batch_size=32)
+    count = config.num_tested
+    assert 100 < count < 1000
+    assert count * config.model.test_seconds <= MAX_SECONDS
+    trainer = Trainer(config, model=Recorder(1.0))
+    inputs, targets = marker_task(1000, 300, seed=1, position=7)
+    right = (inputs[:count, 0] > 0) == (targets[:count] > 0)
+    assert trainer.evaluate(position=7) == right.sum().item() / count
+    assert trainer.evaluate() == 1.0
+
+
+def test_a_test_length_out_of_range_is_refused():
     with pytest.raises(
-        ValueError, match=rf"seq_len \(512\).* at most {MAX_SECONDS:g} s"
+        ValueError, match=r"seq_len \(1025\) must be between 1 and 1024"
     ):
-        trainer.evaluate(seq_len=512)
+        Trainer(SMALL).evaluate(seq_len=1025)
 
 
 @pytest.mark.parametrize("seed", [0, 2**31 - 1])

@@ -11,11 +11,13 @@ from pages._ui.leases import HeldRun
 
 PAGE = "marker_task"
 _LENGTHS = [10, 20, 30, 60, 120, 300]
+_LONG = 120  # beyond, larger batches take too long a step even for the preset
 _WIDTHS = [8, 16, 32, 64, 128]
-_RATES = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0]
+_RATES = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0, 1e6]
 _STEPS = [63, 126, 189, 378, 756, 1512, 3024, 6048, 10_000]
 _TARGETS = {"off": None, "95 %": 0.95, "99 %": 0.99, "99.9 %": 0.999, "100 %": 1.0}
 _MOST_ROWS = 4000
+_SNAPSHOT_EVERY = 21
 
 
 def choose(c: Controls) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def choose(c: Controls) -> dict[str, Any]:
         ),
         "causal": c.switch("Causal mask", "causal", False),
     }
-    return settings | _choose_training(c)
+    return settings | _choose_training(c, settings["seq_len"])
 
 
 def choose_moved(c: Controls, seq_len: int) -> int:
@@ -189,13 +191,14 @@ def shapes(held: HeldRun) -> dict[str, str]:
     }
 
 
-def _choose_training(c: Controls) -> dict[str, Any]:
+def _choose_training(c: Controls, seq_len: int) -> dict[str, Any]:
     st.markdown("**Training**")
+    batches = [16, 32] if seq_len > _LONG else [16, 32, 64, 128, 256]
     settings = {
         "learning_rate": c.listed(
             "Learning rate", "rate", _RATES, 1e-3, shown=lambda rate: f"{rate:g}"
         ),
-        "batch_size": c.listed("Batch", "batch", [16, 32, 64, 128, 256], 64),
+        "batch_size": c.listed("Batch", "batch", batches, min(64, batches[-1])),
         "max_steps": c.listed("Stop after steps", "steps", _STEPS, 756),
     }
     target = c.menu("Or stop at a test accuracy of", "target", list(_TARGETS))
@@ -218,7 +221,7 @@ def _make_run(config: Any) -> Any:
     return shared_scheduler(config.device).submit(
         lambda: Trainer(config),
         max_steps=config.max_steps,
-        snapshot_every=config.eval_every,
+        snapshot_every=_SNAPSHOT_EVERY,
     )
 
 
@@ -238,7 +241,7 @@ def _draw_curves(held: HeldRun, step: int | None) -> None:
 
     records = held.run.records
     name = marker_story.run_label(held.config)
-    sentence = marker_story.progress_sentence(records)
+    sentence = marker_story.progress_sentence(records, held.config.num_tested)
     kept = dict(held.kept)
     if not records:
         run = shipped.read_run()
@@ -251,7 +254,7 @@ def _draw_curves(held: HeldRun, step: int | None) -> None:
             {name: record_points(records, kind)},
             kept={label: record_points(run, kind) for label, run in kept.items()},
             chosen=step if at_rest and records else None,
-            max_points=300,
+            max_points=300 if at_rest else 120,
         )
         with column:
             parts.bare_chart(

@@ -35,7 +35,21 @@ def _load() -> None:
     for module in _MODULES:
         importlib.import_module(module)
     ready.set()
+    _take_one_step()
     # What is loaded by now lives as long as the server. Frozen, it is no longer
     # walked by the collector: a rerun takes tens of milliseconds, not hundreds.
     gc.collect()
     gc.freeze()
+
+
+def _take_one_step() -> None:
+    """Train a tiny model for a step: torch loads its optimizers only when one is made.
+
+    That takes seconds, which would fall on the first run of the first student.
+    """
+    from core.training import TrainConfig, Trainer
+
+    tiny = TrainConfig(
+        seq_len=2, d_model=2, num_heads=1, num_layers=1, train_samples=2, test_samples=2
+    )
+    Trainer(tiny).step()

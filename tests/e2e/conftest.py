@@ -3,14 +3,13 @@
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.live_server import ROOT, Server, serve
 
-_OPTIONS = (
+OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -35,7 +34,7 @@ def browser() -> Iterator[Browser]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(_OPTIONS))
+        browser = playwright.chromium.launch(executable_path=path, args=list(OPTIONS))
         yield browser
         browser.close()
 
@@ -59,7 +58,3 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def tab(context: BrowserContext) -> Page:
     return context.new_page()
-
-
-def screenshot_folder() -> Path:
-    return Path(os.environ.get("SCREENSHOTS", "screenshots"))
