@@ -124,7 +124,7 @@ class Trainer:
             RuntimeError: If the run is over.
         """
         if self.finished:
-            raise RuntimeError(f"the run is over: {self.stop_reason}")
+            raise RuntimeError(f"the run is over. {self.stop_reason}")
         number = len(self.records) + 1
         loss, gradient_norm = self._update()
         healthy = math.isfinite(loss) and math.isfinite(gradient_norm)
@@ -197,16 +197,16 @@ class Trainer:
 
     def _reason_to_stop(self, record: TrainRecord) -> str | None:
         config = self.config
-        start = f"training stopped at step {record.step}:"
+        start = f"Training stopped at step {record.step}:"
         for name, value in (("loss", record.loss), ("gradient", record.gradient_norm)):
             if not math.isfinite(value):
                 rate = f"learning rate ({config.learning_rate:g})"
-                return f"{start} the {name} is {value}; {rate} is likely too large"
+                return f"{start} the {name} is {value}; {rate} is likely too large."
         if record.accuracy is not None and self._target_is_held():
             held = f"the test accuracy is at least {config.target_accuracy:.1%}"
-            return f"{start} {held} in {config.target_hold} evaluations running"
+            return f"{start} {held} in {config.target_hold} evaluations running."
         if record.step == config.max_steps:
-            return f"{start} the cap of {config.max_steps} steps is reached"
+            return f"{start} the cap of {config.max_steps} steps is reached."
         return None
 
     def _target_is_held(self) -> bool:

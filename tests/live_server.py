@@ -132,6 +132,19 @@ class Tab:
             and m.delta.new_element.WhichOneof("type") == kind
         ]
 
+    def press(self, label: str) -> float:
+        """Press a button and return the seconds until the run has finished."""
+        (button,) = (b for b in self.elements("button") if b.label == label)
+        self.states[button.id] = WidgetState(id=button.id, trigger_value=True)
+        seconds = self.run()
+        del self.states[button.id]
+        return seconds
+
+    def text(self) -> str:
+        """Return all text that the last run drew, without the signs of Markdown."""
+        bodies = [part.body for part in self.elements("markdown")]
+        return "\n".join(bodies).replace("\\", "")
+
     def move(self, slider, position: float) -> None:
         """Put a slider at a fraction of its range, as a drag would."""
         state = WidgetState(id=slider.id)

@@ -106,7 +106,7 @@ def test_a_kept_curve_stays_beside_the_next_run():
 
 def test_the_largest_learning_rate_stops_the_run_says_so_and_keeps_the_curve():
     app = press(open_marker(**SMALL | {"marker_rate": "1e+06"}), "Run")
-    shown = wait_for(app, "training stopped")
+    shown = wait_for(app, "Training stopped")
     assert "learning rate (1e+06) is likely too large" in shown
     assert "no longer finite" in shown
     assert not app.exception

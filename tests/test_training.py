@@ -276,10 +276,10 @@ def test_a_run_ends_at_its_cap_and_says_so():
         assert not trainer.finished
         trainer.step()
     assert trainer.finished
-    sentence = "training stopped at step 3: the cap of 3 steps is reached"
+    sentence = "Training stopped at step 3: the cap of 3 steps is reached."
     assert trainer.stop_reason == sentence
     with pytest.raises(
-        RuntimeError, match=r"the run is over: training stopped at step 3"
+        RuntimeError, match=r"the run is over. Training stopped at step 3"
     ):
         trainer.step()
 
@@ -305,8 +305,8 @@ def test_a_run_ends_when_the_target_is_held_in_evaluations_running():
         trainer.step()
     assert trainer.records[-1].step == 16  # the fourth evaluation
     assert trainer.stop_reason == (
-        "training stopped at step 16: the test accuracy is at least 99.9% in 2 "
-        "evaluations running"
+        "Training stopped at step 16: the test accuracy is at least 99.9% in 2 "
+        "evaluations running."
     )
 
 
@@ -332,7 +332,7 @@ def test_the_largest_learning_rate_ends_the_run_and_keeps_the_curve(norm_first):
     assert_close(
         [p.detach() for p in trainer.model.parameters()], before, rtol=0, atol=0
     )
-    assert f"training stopped at step {record.step}: the " in trainer.stop_reason
+    assert f"Training stopped at step {record.step}: the " in trainer.stop_reason
     assert "learning rate (1e+06) is likely too large" in trainer.stop_reason
 
 

@@ -147,8 +147,10 @@ def status_line(held: HeldRun) -> None:
     st.markdown(" &nbsp;·&nbsp; ".join(numbers))
     if status.state == "failed":
         st.error(parts.plain(status.message), icon=":material/error:")
-    elif status.state in {"queued", "finished"}:
+    elif status.state == "queued":
         parts.note(status.message)
+    elif status.state == "finished":
+        st.markdown(f":material/flag: {parts.plain(status.message)}")
 
 
 def scrubber(held: HeldRun) -> Any | None:
