@@ -1,4 +1,4 @@
-"""Warm-up: torch is loaded once in the background, and the collector leaves it alone."""
+"""Warm-up: torch is loaded once in the background; the collector leaves it alone."""
 
 import subprocess
 import sys
@@ -36,3 +36,15 @@ def test_the_collector_does_not_run_after_every_script():
     config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text("utf-8"))
     assert config["runner"]["postScriptGC"] is False
     assert config["server"]["showEmailPrompt"] is False
+
+
+def test_a_process_that_ends_in_the_midst_of_warm_up_ends_quietly():
+    code = CODE.split("threads =")[0] + "time.sleep(0.5)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""

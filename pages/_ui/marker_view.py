@@ -196,7 +196,7 @@ def _choose_training(c: Controls, seq_len: int) -> dict[str, Any]:
     batches = [16, 32] if seq_len > _LONG else [16, 32, 64, 128, 256]
     settings = {
         "learning_rate": c.listed(
-            "Learning rate", "rate", _RATES, 1e-3, shown=lambda rate: f"{rate:g}"
+            "Learning rate", "rate", _RATES, 1e-3, shown=lambda rate: f"{float(rate):g}"
         ),
         "batch_size": c.listed("Batch", "batch", batches, min(64, batches[-1])),
         "max_steps": c.listed("Stop after steps", "steps", _STEPS, 756),

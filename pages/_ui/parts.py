@@ -85,7 +85,11 @@ def picture(
 def bare_chart(
     chart: Callable[..., Any], frame: Any, *, key: str, alt: str, **options: Any
 ) -> None:
-    """Draw a chart whose sentence stands elsewhere; ``alt`` repeats it for readers."""
+    """Draw a chart whose sentence stands elsewhere; ``alt`` is its alternative text.
+
+    A live chart needs an ``alt`` that never changes: Streamlit builds a chart anew when
+    it does, and the picture goes blank for a moment at every tick.
+    """
     from core.charts import cached_spec
 
     spec = cached_spec(chart, frame, dark=is_dark(), **options)

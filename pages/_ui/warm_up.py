@@ -1,9 +1,9 @@
 """Loading torch in the background, once a process, while the student reads."""
 
+import atexit
 import gc
 import importlib
 import threading
-import time
 
 # The first page leaves the server before the imports take the interpreter's lock.
 _HEAD_START_SECONDS = 0.7
@@ -20,19 +20,25 @@ _MODULES = (
 )
 
 
+_LONGEST_GOODBYE_SECONDS = 4.0
 _begun = threading.Lock()
+_leaving = threading.Event()
 ready = threading.Event()
 
 
 def begin() -> None:
     """Start the one warm-up thread of this process, at the first call."""
     if _begun.acquire(blocking=False):
-        threading.Thread(target=_load, name="warm-up", daemon=True).start()
+        thread = threading.Thread(target=_load, name="warm-up", daemon=True)
+        atexit.register(_stop, thread)
+        thread.start()
 
 
 def _load() -> None:
-    time.sleep(_HEAD_START_SECONDS)
+    _leaving.wait(_HEAD_START_SECONDS)
     for module in _MODULES:
+        if _leaving.is_set():
+            return
         importlib.import_module(module)
     ready.set()
     _take_one_step()
@@ -40,6 +46,12 @@ def _load() -> None:
     # walked by the collector: a rerun takes tens of milliseconds, not hundreds.
     gc.collect()
     gc.freeze()
+
+
+def _stop(thread: threading.Thread) -> None:
+    # A daemon inside torch when the interpreter goes away would abort the process.
+    _leaving.set()
+    thread.join(_LONGEST_GOODBYE_SECONDS)
 
 
 def _take_one_step() -> None:
