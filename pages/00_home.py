@@ -1,6 +1,6 @@
 """Attention playground
 
-Move a slider and see what attention computes: every number here is worked out live.
+Move a slider and see what attention computes.
 
 Section: Home
 Icon: home

@@ -15,7 +15,8 @@ _CLASS_PATH = {
 
 _IS = """
 - One tested `core` in PyTorch behind every page; the page shows its source.
-- Every number comes from the tensors on the page. Same settings and seed, same picture.
+- Numbers come from the tensors on the page, or from a shipped table that names its
+  command and seed. Same settings and seed, same picture.
 - The address bar holds the settings: copy it and the class sees what you see.
 """
 

@@ -20,7 +20,9 @@ def draw(*, wait: bool) -> None:
             torch is not there, the line says so.
     """
     if not wait and not warm_up.ready.is_set():
-        st.caption(":material/memory: Device: torch is loading")
+        broken = warm_up.failed.is_set()
+        state = "torch could not be loaded" if broken else "torch is loading"
+        st.caption(f":material/memory: Device: {state}")
         return
     from core.device import explain_device, present_devices
 

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import importlib
+import logging
 import threading
 
 # The first page leaves the server before the imports take the interpreter's lock.
@@ -24,6 +25,7 @@ _LONGEST_GOODBYE_SECONDS = 4.0
 _begun = threading.Lock()
 _leaving = threading.Event()
 ready = threading.Event()
+failed = threading.Event()
 
 
 def begin() -> None:
@@ -36,12 +38,16 @@ def begin() -> None:
 
 def _load() -> None:
     _leaving.wait(_HEAD_START_SECONDS)
-    for module in _MODULES:
-        if _leaving.is_set():
-            return
-        importlib.import_module(module)
-    ready.set()
-    _take_one_step()
+    try:
+        for module in _MODULES:
+            if _leaving.is_set():
+                return
+            importlib.import_module(module)
+        ready.set()
+        _take_one_step()
+    except Exception:
+        failed.set()  # pages that need the module will say what is wrong with it
+        logging.getLogger(__name__).exception("torch or core could not be loaded")
     # What is loaded by now lives as long as the server. Frozen, it is no longer
     # walked by the collector: a rerun takes tens of milliseconds, not hundreds.
     gc.collect()
