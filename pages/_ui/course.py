@@ -1,16 +1,42 @@
 """The home page: the course map, a path for one class, what this is and is not."""
 
+from typing import NamedTuple
+
 import streamlit as st
 
 from pages._ui import catalogue, parts
 from pages._ui.catalogue import PageInfo
 
-# Minutes of a 50-minute class, and what the class does in them.
+
+class _Stop(NamedTuple):
+    """One stop of the path through a class: how long, what to do, which view opens."""
+
+    minutes: int
+    task: str
+    opens: dict[str, str]
+
+
 _CLASS_PATH = {
-    "scaling": (10, "Predict the largest weight at d_k = 1024, then look."),
-    "masks": (12, "Change one token; find the outputs that do not move."),
-    "positional_encoding": (10, "Permute the tokens without and with positions."),
-    "marker_task": (18, "Start the run, keep the curve, break it with one setting."),
+    "scaling": _Stop(
+        10,
+        "Guess how the largest weight grows with d_k, then drag d_k from 1 to 4096.",
+        {"scaling_d_k": "1"},
+    ),
+    "masks": _Stop(
+        12,
+        "Change one token; find the outputs that do not move.",
+        {"masks_view": "Change one token"},
+    ),
+    "positional_encoding": _Stop(
+        10,
+        "Permute the tokens, without and with positions.",
+        {"positional_view": "Permute"},
+    ),
+    "marker_task": _Stop(
+        18,
+        "Train three epochs, keep the curve, then change one setting and train again.",
+        {"marker_steps": "189"},
+    ),
 }
 
 _IS = """
@@ -57,11 +83,13 @@ def _card(info: PageInfo) -> None:
 def _class_path(pages: dict[str, PageInfo]) -> None:
     st.subheader("A 50-minute class", anchor=False)
     start = 0
-    for name, (minutes, task) in _CLASS_PATH.items():
+    for name, stop in _CLASS_PATH.items():
         if name in pages:
+            end = start + stop.minutes
             st.page_link(
                 pages[name].path,
-                label=f"{start}–{start + minutes} min · **{pages[name].title}** {task}",
+                label=f"{start}–{end} min · **{pages[name].title}** {stop.task}",
                 icon=pages[name].icon,
+                query_params=stop.opens,
             )
-            start += minutes
+            start = end
