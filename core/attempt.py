@@ -14,10 +14,8 @@ RATE_WINDOW_SECONDS = 2.0
 
 RESET = "The run was reset before the answer came."
 CLOSED = "This run is closed."
-LET_GO = (
-    "The model was let go while the page was away, and the curve was kept; "
-    "Reset, then Run trains it again."
-)
+LET_GO = "The model was let go while the page was away, and its curve was kept."
+BEGINS_AGAIN = "Training begins again at step 0."
 
 
 class RunState(StrEnum):

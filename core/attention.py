@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.checks import require_divisible, require_int
+from core.checks import RefusedError, require_divisible, require_int
 from core.dropout import Dropout
 from core.initial import linear, seeded
 
@@ -222,7 +222,7 @@ class MultiHeadAttention(nn.Module):
     def _check_tokens(self, **tokens: Tensor) -> None:
         for name, x in tokens.items():
             if x.ndim != 3 or x.shape[-1] != self.d_model:
-                raise ValueError(
+                raise RefusedError(
                     f"{name} {tuple(x.shape)} must have shape "
                     f"(batch, length, d_model) with d_model = {self.d_model}"
                 )
@@ -232,9 +232,11 @@ def _masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
         return scores.softmax(dim=-1)
     _check_mask(mask, scores.shape)
+    mask = torch.atleast_2d(mask)
     # -inf goes only into rows that keep a key: a row of -inf alone would become NaN.
+    # Such a row goes in as zeros, whatever its scores are, and comes out as zeros.
     has_key = mask.any(dim=-1, keepdim=True)
-    hidden = scores.masked_fill(~mask & has_key, -math.inf)
+    hidden = scores.masked_fill(~mask, -math.inf).masked_fill(~has_key, 0.0)
     return hidden.softmax(dim=-1).masked_fill(~has_key, 0.0)
 
 
@@ -242,7 +244,9 @@ def _fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Te
     _check_shapes(q, k, v)
     if mask is None:
         return F.scaled_dot_product_attention(q, k, v)
-    _check_mask(mask, torch.Size((*q.shape[:-1], k.shape[-2])))
+    leading = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    _check_mask(mask, torch.Size((*leading, q.shape[-2], k.shape[-2])))
+    q, mask = q.expand(*leading, *q.shape[-2:]), torch.atleast_2d(mask)
     # Not every fused kernel treats a row without keys alike: let it read, then zero it.
     has_key = mask.any(dim=-1, keepdim=True)
     attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~has_key)
@@ -250,29 +254,32 @@ def _fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Te
 
 
 def _mask_of_heads(mask: Tensor | None) -> Tensor | None:
-    return mask.unsqueeze(1) if mask is not None and mask.ndim == 3 else mask
+    per_sequence = isinstance(mask, Tensor) and mask.ndim == 3
+    return mask.unsqueeze(1) if mask is not None and per_sequence else mask
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
     shapes = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value "
     shapes += f"{tuple(value.shape)}"
     if min(query.ndim, key.ndim, value.ndim) < 2:
-        raise ValueError(f"query, key and value need a length and a width: {shapes}")
+        raise RefusedError(f"query, key and value need a length and a width: {shapes}")
     if query.shape[-1] != key.shape[-1] or query.shape[-1] < 1:
-        raise ValueError(f"query and key must share one width d_k >= 1: {shapes}")
+        raise RefusedError(f"query and key must share one width d_k >= 1: {shapes}")
     if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"key and value must share one length S: {shapes}")
+        raise RefusedError(f"key and value must share one length S: {shapes}")
     try:
         torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     except RuntimeError as error:
-        raise ValueError(
+        raise RefusedError(
             f"query, key and value must share their leading sizes: {shapes}"
         ) from error
 
 
 def _check_mask(mask: Tensor, shape: torch.Size) -> None:
+    if not isinstance(mask, Tensor):
+        raise RefusedError(f"mask must be a boolean tensor, got {type(mask).__name__}")
     if mask.dtype != torch.bool:
-        raise ValueError(
+        raise RefusedError(
             f"mask must be boolean, True = may attend, got dtype {mask.dtype}"
         )
     fits = mask.ndim <= len(shape) and all(
@@ -280,19 +287,19 @@ def _check_mask(mask: Tensor, shape: torch.Size) -> None:
         for size, full in zip(mask.shape[::-1], shape[::-1], strict=False)
     )
     if not fits:
-        raise ValueError(
+        raise RefusedError(
             f"mask {tuple(mask.shape)} must broadcast to the scores {tuple(shape)}"
         )
 
 
 def _check_convertible(mha: nn.MultiheadAttention) -> None:
     if mha.kdim != mha.embed_dim or mha.vdim != mha.embed_dim:
-        raise ValueError(
+        raise RefusedError(
             f"kdim ({mha.kdim}) and vdim ({mha.vdim}) must equal embed_dim "
             f"({mha.embed_dim})"
         )
     if mha.bias_k is not None or mha.add_zero_attn:
-        raise ValueError(
+        raise RefusedError(
             "an nn.MultiheadAttention with add_bias_kv or add_zero_attn adds keys that "
             "stand for no token; neither may be set"
         )

@@ -38,7 +38,8 @@ class FeedForward(nn.Module):
                 fresh one seeded 0.
 
         Raises:
-            ValueError: If a width is below 1 or ``dropout`` is not in [0, 1].
+            ValueError: If a width is below 1 or ``dropout`` is not in
+                [0, ``MAX_DROPOUT``].
         """
         super().__init__()
         require_int("d_model", d_model, 1)

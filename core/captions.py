@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from core.checks import RefusedError
 from core.scaling import SoftmaxRow
 
+_WHOLE_FROM = 999.5  # three figures of more would be written 1e+03
 _TIE = 1e-6  # weights closer than this are called equal
 
 
@@ -32,8 +34,14 @@ def percent(share: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Return a number with three figures, or as a whole number from 1000 on."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    """Return a number with three figures, or as a whole number from 1000 on.
+
+    A number just below 1 is "over 0.999": it never rounds to 1.
+    """
+    value = value or 0.0  # never -0
+    if 0.9995 <= value < 1:
+        return "over 0.999"
+    return f"{value:.3g}" if abs(value) < _WHOLE_FROM else f"{value:.0f}"
 
 
 def row_sentence(
@@ -85,7 +93,8 @@ def map_sentence(
     """Say which query of a map puts most weight on a single key.
 
     Args:
-        attn_weights: One map, (T, S); row = query, column = key.
+        attn_weights: One map, (T, S); row = query, column = key. Rows of
+            NaN are counted apart.
         query_labels: T labels of the queries.
         key_labels: S labels of the keys.
 
@@ -97,15 +106,70 @@ def map_sentence(
         ValueError: If labels and map do not fit.
     """
     _require_labels("query_labels", query_labels, attn_weights)
-    if attn_weights.numel() == 0 or float(attn_weights.detach().abs().max()) == 0:
-        return "no query of the map has anything to attend to"
-    _require_labels("key_labels", key_labels, attn_weights[0])
-    row, column = divmod(int(attn_weights.detach().argmax()), attn_weights.shape[1])
-    weight = percent(float(attn_weights.detach()[row, column]))
+    nan_rows = int(attn_weights.isnan().any(dim=-1).sum())
+    rest = f"; {nan_rows} of {len(attn_weights)} rows NaN" if nan_rows else ""
+    weights = attn_weights.detach().nan_to_num(0.0)
+    if weights.numel() == 0 or float(weights.max()) == 0:
+        return f"no query of the map has anything to attend to{rest}"
+    _require_labels("key_labels", key_labels, weights[0])
+    row, column = divmod(int(weights.argmax()), weights.shape[1])
+    weight = percent(float(weights[row, column]))
     return (
         f'the largest weight of the map: query "{query_labels[row]}" gives {weight} to '
-        f'key "{key_labels[column]}"'
+        f'key "{key_labels[column]}"{rest}'
     )
+
+
+def scores_sentence(
+    scores: Tensor, query_labels: Sequence[str], key_labels: Sequence[str]
+) -> str:
+    """Say between which numbers the scores lie, and where the highest stands.
+
+    Args:
+        scores: Scores before mask and softmax, (T, S), at least one.
+        query_labels: T labels of the queries.
+        key_labels: S labels of the keys.
+
+    Raises:
+        ValueError: If labels and scores do not fit.
+    """
+    _require_labels("query_labels", query_labels, scores)
+    _require_labels("key_labels", key_labels, scores[0])
+    row, column = divmod(int(scores.argmax()), scores.shape[1])
+    return (
+        f"scores from {float(scores.min()):.2f} to {float(scores.max()):.2f}, before "
+        f'mask and softmax; the highest is of query "{query_labels[row]}" and key '
+        f'"{key_labels[column]}"'
+    )
+
+
+def mask_sentence(mask: Tensor) -> str:
+    """Say how many cells of a mask, (T, S), True = may attend, are masked."""
+    return f"{int((~mask).sum())} of {mask.numel()} cells are masked (grey, ×)"
+
+
+def sums_sentence(blocked: Tensor) -> str:
+    """Say what the rows of masked weights sum to.
+
+    Args:
+        blocked: Boolean, (T,), True = the query may attend to no key.
+    """
+    count = int(blocked.sum())
+    if not count:
+        return "every row of weights still sums to 1"
+    others = "" if count == len(blocked) else ", the others to 1"
+    return f"{count} of {len(blocked)} rows sum to 0{others}"
+
+
+def readers_sentence(mask: Tensor, index: int, labels: Sequence[str]) -> str:
+    """Say how many queries of a mask, (T, T), may read the token at ``index``.
+
+    Raises:
+        ValueError: If labels and mask do not fit.
+    """
+    _require_labels("labels", labels, mask)
+    readers = int(mask[:, index].sum())
+    return f'{readers} of {len(mask)} queries may read key "{labels[index]}"'
 
 
 def sweep_sentence(x: str, at: float, what: str, medians: Mapping[str, float]) -> str:
@@ -184,4 +248,4 @@ def _listed(words: Sequence[str]) -> str:
 
 def _require_labels(name: str, labels: Sequence[str], numbers: Tensor) -> None:
     if len(labels) != len(numbers):
-        raise ValueError(f"{name} ({len(labels)}) must be as many as {len(numbers)}")
+        raise RefusedError(f"{name} ({len(labels)}) must be as many as {len(numbers)}")

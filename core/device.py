@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import torch
 
-from core.checks import require_choice
+from core.checks import RefusedError, require_choice
 
-PREFERENCES = ("auto", "cuda", "mps", "cpu")
+DEVICES = ("cuda", "mps", "cpu")  # the preferred one first
+PREFERENCES = ("auto", *DEVICES)
 
 
 class DeviceChoice(NamedTuple):
@@ -52,7 +53,7 @@ def pick_device(preferred: str = "auto") -> torch.device:
     if preferred == "auto":
         return torch.device(present[0])
     if preferred not in present:
-        raise ValueError(
+        raise RefusedError(
             f"preferred ({preferred!r}) must be a device that is present: "
             + ", ".join(present)
         )

@@ -37,7 +37,7 @@ class Dropout(nn.Module):
             ValueError: If p is out of range.
         """
         super().__init__()
-        self.p = require_number("dropout", p, 0, MAX_DROPOUT)
+        self.p = require_number("p of Dropout", p, 0, MAX_DROPOUT)
         self.generator = seeded(generator)
 
     @property

@@ -9,36 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
 from core import masking, positional, scaling, shipped
-from core.charts import (
-    cached_spec,
-    heatmap,
-    live_curves,
-    matrix_image,
-    png_bytes,
-    sweep,
-    tidy,
-)
+from core.charts import cached_spec, heatmap, live_curves, palette, sweep, tidy
+from core.charts.image_grid import matrix_image, png_bytes
 from core.charts.records import live_frame, record_points
+from core.initial import generator_from
 
 IMAGES = Path(__file__).parent.parent / "assets" / "images"
 _WIDTH, _HEIGHT, _SCALE = 320, 170, 2
-_BACKGROUND = {False: "#ffffff", True: "#0e1117"}
-_WORDS = {False: "#1c2430", True: "#eef1f6"}
 
 
 def draw_scaling(dark: bool) -> bytes:
     """Draw the largest weight against d_k, raw and scaled."""
-    source = torch.Generator().manual_seed(0)
+    source = generator_from(0)
     found = scaling.saturation_sweep(num_keys=8, num_trials=200, generator=source)
     trials = {
         "raw": found["nothing"].largest_weight,
         "÷ √d_k": found["sqrt_d_k"].largest_weight,
     }
     frame = tidy.sweep_frame(scaling.POWERS_OF_TWO, trials)
-    return _render(sweep, frame, dark, y_domain=(0.0, 1.0))
+    return _render(sweep, frame, dark, y_domain=(0.0, 1.0), x_domain=scaling.ALL_WIDTHS)
 
 
 def draw_masks(dark: bool) -> bytes:
@@ -51,7 +42,7 @@ def draw_masks(dark: bool) -> bytes:
 
 
 def draw_positional_encoding(dark: bool) -> bytes:
-    """Draw the sinusoids of 85 positions and 64 dimensions, on their side."""
+    """Draw the sinusoids of 160 positions and 85 dimensions, on their side."""
     encoding = positional.sinusoidal_encoding(160, 85)
     return png_bytes(
         matrix_image(encoding.T.numpy(), look="diverging", cell=4, dark=dark)
@@ -78,6 +69,7 @@ def _render(
 ) -> bytes:
     import vl_convert  # not among the packages of the app
 
+    shown = palette(dark)
     spec = cached_spec(chart, frame, dark=dark, **options)
     spec |= {
         "data": {"values": frame.to_dict("records")},
@@ -86,12 +78,12 @@ def _render(
         "height": _HEIGHT,
         "autosize": {"type": "fit", "contains": "padding"},
         "padding": 4,
-        "background": _BACKGROUND[dark],
+        "background": shown.background,
         "config": {
             "axis": {"labels": False, "ticks": False, "title": None, "grid": False},
             "legend": {"disable": True},
             "view": {"stroke": None},
-            "text": {"color": _WORDS[dark]},
+            "text": {"color": shown.text},
         },
     }
     return vl_convert.vegalite_to_png(_without_axes(spec), scale=_SCALE)

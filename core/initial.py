@@ -5,6 +5,17 @@ import math
 import torch
 from torch import nn
 
+from core.checks import MAX_SEED, require_int
+
+
+def generator_from(seed: int) -> torch.Generator:
+    """Return a fresh CPU generator of the numbers that belong to ``seed``.
+
+    Raises:
+        ValueError: If the seed is not a whole number from 0 to ``MAX_SEED``.
+    """
+    return torch.Generator().manual_seed(require_int("seed", seed, 0, MAX_SEED))
+
 
 def seeded(generator: torch.Generator | None) -> torch.Generator:
     """Return ``generator``, or a fresh CPU generator seeded 0 where it is None."""

@@ -1,20 +1,57 @@
 """What a run of the marker task says in numbers: its curves and its sentences."""
 
+import functools
 import math
 from collections.abc import Sequence
+from dataclasses import fields
+from enum import IntEnum
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from core.checks import RefusedError
 from core.shipped import ShippedRun
-from core.training import TrainConfig, Trainer, TrainRecord, TrainSnapshot
+from core.tasks import marker_task
+from core.training import TEST_SEED, TrainConfig, Trainer, TrainRecord, TrainSnapshot
 
-COIN_FLIP = math.log(2)
+HALF_LOSS = math.log(2)  # of always answering p = 1/2
 _STUCK_STEPS = 100
-_STUCK_WITHIN = 0.03
-_LEARNED = 0.95
-_STAYS = 0.9
+_STUCK_WITHIN = 0.1
+_GOOD = 0.95
+_LEARNED = 0.75
+_STAYS_WITHIN = 0.05
+_NEAR_ZERO = 0.1
+_HALF = (0.4, 0.6)
+_NAMES = {
+    "seq_len": "length",
+    "d_model": "width",
+    "num_heads": "heads",
+    "num_layers": "layers",
+    "dropout": "dropout",
+    "learning_rate": "rate",
+    "batch_size": "batch",
+    "positional": "positions",
+    "causal": "causal",
+    "readout": "readout",
+    "train_samples": "samples",
+}
+
+
+class Fate(IntEnum):
+    """What moving the marker can do to the accuracy, in the order of a question."""
+
+    STAYS = 0
+    HALF = 1
+    NEAR_ZERO = 2
+    BETWEEN = 3
+
+
+class Tested(NamedTuple):
+    """An evaluation: after which step, and the share of right answers in [0, 1]."""
+
+    step: int
+    accuracy: float
 
 
 class MovedMarker(NamedTuple):
@@ -23,11 +60,13 @@ class MovedMarker(NamedTuple):
     Attributes:
         position: Where the marker stands, counted without the CLS token.
         accuracy: Share of right answers on the test sequences, in [0, 1].
+        unmoved: The same model's share where the marker stands at 0, as in training.
         snapshot: What the model attends to in the first of them.
     """
 
     position: int
     accuracy: float
+    unmoved: float
     snapshot: TrainSnapshot
 
 
@@ -35,37 +74,86 @@ def move_marker(trainer: Trainer, position: int) -> MovedMarker:
     """Return accuracy and attention with the marker moved to ``position``.
 
     Raises:
-        ValueError: If the position is not one of the sequence.
+        ValueError: If the position is not one of the sequence, or if the attention is
+            no longer made of numbers.
     """
-    return MovedMarker(
-        position,
-        trainer.evaluate(position=position),
-        trainer.snapshot(position=position),
+    snapshot = trainer.snapshot(position=position)
+    if not is_sound(snapshot):
+        raise RefusedError(
+            "The attention of this model is no longer made of numbers, so the marker "
+            "cannot be tested elsewhere."
+        )
+    unmoved = trainer.evaluate()
+    return MovedMarker(position, trainer.evaluate(position=position), unmoved, snapshot)
+
+
+def is_sound(snapshot: TrainSnapshot) -> bool:
+    """Return whether all weights of a snapshot are finite numbers."""
+    rows = snapshot.readout_rows
+    return rows is None or bool(torch.isfinite(rows).all())
+
+
+def failing_step(records: Sequence[TrainRecord]) -> int | None:
+    """Return the step whose loss or gradient is not finite; None without one."""
+    if not records:
+        return None
+    last = records[-1]
+    sound = math.isfinite(last.loss) and math.isfinite(last.gradient_norm)
+    return None if sound else last.step
+
+
+@functools.lru_cache(maxsize=64)
+def first_test(config: TrainConfig) -> tuple[Tensor, int]:
+    """Return the first test sequence (T,) of a run, and its class y."""
+    inputs, targets = marker_task(config.test_samples, config.seq_len, seed=TEST_SEED)
+    return inputs[0, :, 0], int(targets[0])
+
+
+def task_sentence(target: int) -> str:
+    """Return what a sequence of class ``target`` is, and what y and p stand for."""
+    sign = "+1" if target else "-1"
+    return (
+        f"The marker at position 0 is {sign}, so y = {target}; the rest is noise. "
+        "y is 1 where the marker is +1, else 0; p is the model's answer, the "
+        "probability it gives to y = 1."
     )
 
 
 def run_label(config: TrainConfig) -> str:
     """Return a short name of a run: what differs from the preset, and the seed."""
     preset = TrainConfig()
-    names = {
-        "seq_len": "length",
-        "d_model": "width",
-        "num_heads": "heads",
-        "num_layers": "layers",
-        "dropout": "dropout",
-        "learning_rate": "rate",
-        "batch_size": "batch",
-        "positional": "positions",
-        "causal": "causal",
-        "readout": "readout",
-        "train_samples": "samples",
-    }
     changed = [
-        f"{shown} {getattr(config, name)}"
-        for name, shown in names.items()
+        f"{shown} {_plain(getattr(config, name))}"
+        for name, shown in _NAMES.items()
         if getattr(config, name) != getattr(preset, name)
     ]
     return ", ".join([*(changed or ["preset"]), f"seed {config.seed}"])
+
+
+def differences(own: TrainConfig, other: TrainConfig) -> str:
+    """Return what differs between the settings of a run and others, in words."""
+    parts = []
+    for name in (field.name for field in fields(own)):
+        mine, theirs = getattr(own, name), getattr(other, name)
+        if mine != theirs:
+            shown = _NAMES.get(name, name.replace("_", " "))
+            parts.append(f"{shown} {_plain(mine)} here, {_plain(theirs)} there")
+    return "; ".join(parts)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def estimate_sentence(config: TrainConfig) -> str:
+    """Return about how long a whole run takes at this size."""
+    tests = config.max_steps / config.eval_every * config.num_tested
+    seconds = (
+        config.max_steps * config.batch_size * config.model.step_seconds
+        + tests * config.model.test_seconds
+    )
+    time = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(1, seconds):.0f} s"
+    return f"{config.max_steps:,} steps: about {time} at this size on two CPU cores."
 
 
 def marker_column(config: TrainConfig, position: int = 0) -> int:
@@ -89,18 +177,19 @@ def notes_on(config: TrainConfig) -> list[str]:
     return notes
 
 
-def last_test(records: Sequence[TrainRecord]) -> tuple[int, float] | None:
-    """Return step and accuracy of the last evaluation; None before the first."""
-    tests = ((r.step, r.accuracy) for r in reversed(records) if r.accuracy is not None)
-    return next(tests, None)
+def last_test(records: Sequence[TrainRecord]) -> Tested | None:
+    """Return the last evaluation; None before the first."""
+    for record in reversed(records):
+        if record.accuracy is not None:
+            return Tested(record.step, record.accuracy)
+    return None
 
 
 def is_stuck(records: Sequence[TrainRecord]) -> bool:
-    """Return whether the last 100 losses lie around ln 2, as a coin flip's would."""
-    losses = [record.loss for record in records[-_STUCK_STEPS:]]
-    if len(losses) < _STUCK_STEPS:
-        return False
-    return abs(sum(losses) / len(losses) - COIN_FLIP) < _STUCK_WITHIN
+    """Return whether each of the last 100 losses lies within 0.1 of ln 2."""
+    last = records[-_STUCK_STEPS:]
+    near = (abs(record.loss - HALF_LOSS) <= _STUCK_WITHIN for record in last)
+    return len(last) == _STUCK_STEPS and all(near)
 
 
 def progress_sentence(records: Sequence[TrainRecord], num_tested: int) -> str:
@@ -111,75 +200,91 @@ def progress_sentence(records: Sequence[TrainRecord], num_tested: int) -> str:
         num_tested: Test sequences of an evaluation.
     """
     if not records:
-        return f"Before training; a coin flip has the loss ln 2 = {COIN_FLIP:.3f}."
+        return (
+            "Before training; always answering p = 1/2 has the loss ln 2 = "
+            f"{HALF_LOSS:.3f}."
+        )
     last, tested = records[-1], last_test(records)
     measured = (
         "test accuracy not measured yet"
         if tested is None
-        else f"test accuracy {100 * tested[1]:.1f} % at step {tested[0]}, "
+        else f"test accuracy {100 * tested.accuracy:.1f} % at step {tested.step}, "
         f"on {num_tested:,} sequences"
     )
     coin = (
-        f" The last {_STUCK_STEPS} losses stay around ln 2 = {COIN_FLIP:.3f}, "
-        "a coin flip."
+        f" The last {_STUCK_STEPS} losses all lie within {_STUCK_WITHIN} of "
+        f"ln 2 = {HALF_LOSS:.3f}, the loss of always answering p = 1/2."
         if is_stuck(records)
         else ""
     )
-    if not math.isfinite(last.loss):
-        return f"Step {last.step}: the loss is no longer finite; {measured}."
+    if failing_step(records) is not None:
+        return (
+            f"Step {last.step}: loss or gradient is no longer finite; "
+            f"{_last_finite(records)}{measured}."
+        )
     return f"Step {last.step}: loss {last.loss:.3f}, {measured}.{coin}"
 
 
+def _last_finite(records: Sequence[TrainRecord]) -> str:
+    finite = [record for record in records if math.isfinite(record.loss)]
+    if not finite:
+        return ""
+    return f"last finite loss {finite[-1].loss:.4g} at step {finite[-1].step}; "
+
+
 def shipped_sentence(run: ShippedRun) -> str:
-    """Return what a shipped run reached, and what made it."""
-    first = next(r.step for r in run.records if (r.accuracy or 0) >= _LEARNED)
-    made = run.made_by
-    return (
-        f"Grey: a shipped run of the preset, {100 * _LEARNED:.0f} % or more from "
-        f"step {first} ({made['command']}, seed {made['seed']}, {made['versions']})."
-    )
+    """Return what a shipped run reached."""
+    learned = [r.step for r in run.records if (r.accuracy or 0) >= _GOOD]
+    good = f"at {100 * _GOOD:.0f} % or more"
+    reached = f"first {good} at step {learned[0]}" if learned else f"never {good}"
+    return f"Grey: a shipped run of the preset, {reached}."
 
 
-def readout_sentence(rows: Tensor, config: TrainConfig, *, position: int = 0) -> str:
+def readout_sentence(
+    rows: Tensor, config: TrainConfig, *, step: int, position: int = 0
+) -> str:
     """Return where the readout peaks and what the marker gets, layer by layer.
 
     Args:
         rows: Weights of the readout, (num_layers, H, S).
         config: Settings of the run.
-        position: Where the marker stands in the sequence.
+        step: Steps the model was trained.
+        position: Where the marker stands, counted without the CLS token.
     """
-    column = marker_column(config, position)
+    start = marker_column(config, 0)  # the columns of the sequence begin here
     name = {"cls": "CLS", "mean": "the mean query"}.get(
         config.readout, f"the {config.readout} position"
     )
     parts = []
     for number, weights in enumerate(rows.mean(dim=1), start=1):
         peak = int(torch.argmax(weights))
+        place = "CLS" if peak < start else f"position {peak - start}"
         parts.append(
-            f"layer {number}: peak at position {peak} with "
-            f"{100 * weights[peak]:.1f} %, marker {100 * weights[column]:.1f} %"
+            f"layer {number}: peak at {place} with {100 * weights[peak]:.1f} %, "
+            f"marker {100 * weights[start + position]:.1f} %"
         )
-    return f"Weights of {name}, mean over heads. " + "; ".join(parts) + "."
+    head = f"Weights of {name} after step {step}, mean over heads. "
+    return head + "; ".join(parts) + "."
 
 
-def moved_sentence(moved: MovedMarker, records: Sequence[TrainRecord]) -> str:
+def moved_sentence(moved: MovedMarker) -> str:
     """Return what moving the marker did to the accuracy."""
-    tested = last_test(records)
-    trained = "not measured" if tested is None else f"{100 * tested[1]:.1f} %"
     return (
         f"Test accuracy {100 * moved.accuracy:.1f} % with the marker at position "
-        f"{moved.position}; at position 0, where training had it: {trained}."
+        f"{moved.position}; at position 0, where training had it: "
+        f"{100 * moved.unmoved:.1f} %."
     )
 
 
-def has_learned(records: Sequence[TrainRecord]) -> bool:
-    """Return whether the last test accuracy is at least 95 %."""
-    tested = last_test(records)
-    return tested is not None and tested[1] >= _LEARNED
+def has_learned(moved: MovedMarker) -> bool:
+    """Return whether the accuracy is at least 75 % where the marker was trained."""
+    return moved.unmoved >= _LEARNED
 
 
-def fate_of_accuracy(moved: MovedMarker) -> int:
-    """Return 0 where the accuracy stays high, 1 where it is in between, 2 near 0 %."""
-    if moved.accuracy >= _STAYS:
-        return 0
-    return 1 if moved.accuracy > 1 - _STAYS else 2
+def fate_of_accuracy(moved: MovedMarker) -> Fate:
+    """Return the fate: it stays within 5 points, is 40 to 60 %, or at most 10 %."""
+    if moved.accuracy >= moved.unmoved - _STAYS_WITHIN:
+        return Fate.STAYS
+    if _HALF[0] <= moved.accuracy <= _HALF[1]:
+        return Fate.HALF
+    return Fate.NEAR_ZERO if moved.accuracy <= _NEAR_ZERO else Fate.BETWEEN

@@ -6,6 +6,7 @@ sizes, a width and a seed. Nothing here is learned; the projections are random.
 
 import functools
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 import torch
@@ -13,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from core.attention import MultiHeadAttention
-from core.checks import require_choice, require_int
+from core.checks import MAX_SEED, require_choice, require_int
+from core.initial import generator_from
 from core.masks import (
     blocked_queries,
-    blocked_query_warnings,
     causal_mask,
     padding_mask,
     sliding_window_mask,
@@ -32,7 +33,6 @@ from core.tokens import (
 from core.torch_masks import to_sdpa_mask, to_torch_mha_mask
 
 MAX_D_K = 1024
-MAX_SEED = 2**63 - 2  # the seed after it must still fit into 64 bits
 
 # Name -> mask (T, T) of one sequence, from its length T, the number of real tokens and
 # the reach of the window. Where two masks are named, a key must be open in both.
@@ -65,10 +65,10 @@ class MaskedAttention(NamedTuple):
         weights_before: Weights without the mask, (T, T). Rows sum to 1.
         weights_after: Weights with the mask, (T, T). Rows sum to 1, or are 0 throughout
             where the query may attend to no key.
-        row_sums: Sums of the rows of ``weights_after``, (T,).
         blocked: Boolean, (T,), True = the query has nothing to attend to.
-        warning: One sentence that names the queries with nothing to attend to, or the
-            sequence if it is all padding; empty if every query has a key.
+        reading_on: Labels of the padded queries that still have a key to read.
+        warning: One sentence that names the queries with nothing to attend to; empty
+            if every query has a key.
     """
 
     tokens: list[str]
@@ -79,9 +79,32 @@ class MaskedAttention(NamedTuple):
     scores: Tensor
     weights_before: Tensor
     weights_after: Tensor
-    row_sums: Tensor
     blocked: Tensor
+    reading_on: list[str]
     warning: str
+
+
+class Reach(StrEnum):
+    """Which outputs move when one token is replaced."""
+
+    NONE = "none"
+    OWN = "its own"
+    SOME = "some"
+    EVERY = "every"
+
+
+class Movement(NamedTuple):
+    """What the replacement of one token moves.
+
+    Attributes:
+        distances: Euclidean distances of the outputs, (T,).
+        still: Labels of the outputs whose distance is exactly 0.
+        reach: How wide the replacement reaches.
+    """
+
+    distances: Tensor
+    still: list[str]
+    reach: Reach
 
 
 class TorchConventions(NamedTuple):
@@ -92,22 +115,28 @@ class TorchConventions(NamedTuple):
     Attributes:
         function_mask: For ``F.scaled_dot_product_attention``, True = may attend.
         layer_mask: For ``nn.MultiheadAttention``, True = may NOT attend.
-        function_difference: Largest difference of that function's output from ours.
-        layer_difference: Largest difference of that layer's output from ours.
+        difference: Largest difference of both outputs, each mask in its own form, from
+            ours.
         right_weights: Weights of the layer given ``layer_mask``, (T, T).
         opposite_weights: Weights of the layer given ``function_mask``, (T, T): the
             keys that should be hidden are the only ones read; NaN where none is left.
         float_weights: Weights of the layer given the mask as zeros and ones, (T, T):
             the numbers are added to the scores and hide nothing.
+        opposite_leak: Most weight that a row of ``opposite_weights`` gives to keys that
+            should be hidden.
+        float_leak: The same of ``float_weights``.
+        nan_rows: How many rows of ``opposite_weights`` are NaN.
     """
 
     function_mask: Tensor
     layer_mask: Tensor
-    function_difference: float
-    layer_difference: float
+    difference: float
     right_weights: Tensor
     opposite_weights: Tensor
     float_weights: Tensor
+    opposite_leak: float
+    float_leak: float
+    nan_rows: int
 
 
 def read_tokens(text: str | None, seq_len: int) -> list[str]:
@@ -149,71 +178,79 @@ def masked_attention(
     Raises:
         ValueError: If there are too many tokens or a value is out of range.
     """
-    require_int("number of tokens", len(tokens), 1, MAX_TOKENS)
+    require_int("len(tokens)", len(tokens), 1, MAX_TOKENS)
     require_choice("kind", kind, MASKS)
     require_int("length", length, 0, len(tokens))
     require_int("window", window, 1)
     require_int("d_k", d_k, 1, MAX_D_K)
-    require_int("seed", seed, 0, MAX_SEED)
-    generator = torch.Generator().manual_seed(seed)
+    generator = generator_from(seed)
     layer = MultiHeadAttention(d_k, 1, bias=False, generator=generator).eval()
     x = token_embeddings(tokens, d_k, seed)
-    mask = MASKS[kind](len(tokens), length, window)
+    labels, mask = token_labels(tokens), MASKS[kind](len(tokens), length, window)
+    blocked, padded = blocked_queries(mask), blocked_queries(mask.mT)
     before = layer.attend(x[None], x[None], x[None])
     after = layer.attend(x[None], x[None], x[None], mask=mask)
     return MaskedAttention(
         tokens=list(tokens),
-        labels=token_labels(tokens),
+        labels=labels,
         embeddings=x,
         layer=layer,
         mask=mask,
         scores=after.scores[0, 0],
         weights_before=before.attn_weights[0, 0],
         weights_after=after.attn_weights[0, 0],
-        row_sums=after.attn_weights[0, 0].sum(dim=-1),
-        blocked=blocked_queries(mask),
-        warning=_warning(mask),
+        blocked=blocked,
+        reading_on=_named(labels, padded & ~blocked),
+        warning=_warning(labels, blocked),
     )
 
 
-def movement_of_outputs(seen: MaskedAttention, index: int, seed: int) -> Tensor:
+def movement_of_outputs(seen: MaskedAttention, index: int, seed: int) -> Movement:
     """Return how far each output moves when one token is replaced by a random one.
+
+    It is exactly 0 at every other position that may not read the replaced one.
 
     Args:
         seen: The attention to be probed, with its mask.
         index: Position of the token to replace, in [0, T - 1].
         seed: Draws the new token.
 
-    Returns:
-        Euclidean distances, (T,); exactly 0 at every other position that may not read
-        the replaced one.
-
     Raises:
-        ValueError: If ``index`` is out of range.
+        ValueError: If ``index`` or ``seed`` is out of range.
     """
+    require_int("seed", seed, 0, MAX_SEED)
     # The seed itself has drawn the projections; the next one draws other numbers.
     generator = torch.Generator().manual_seed(seed + 1)
     x = seen.embeddings[None]
     moved = change_one_token(seen.layer, x, index, generator=generator, mask=seen.mask)
-    return moved[0]
+    still = _named(seen.labels, moved[0] == 0)
+    return Movement(moved[0], still, reach_of_movement(moved[0], index))
 
 
-def reach_of_movement(moved: Tensor, index: int) -> int:
+def reach_of_movement(moved: Tensor, index: int) -> Reach:
     """Return how wide the replacement of one token reaches.
 
     Args:
         moved: Distances of the outputs, (T,), at least 0.
         index: Position of the token that was replaced.
-
-    Returns:
-        0 if no output moved, 1 if only its own did, 3 if every output did, else 2.
     """
     count = int((moved > 0).sum())
     if count == len(moved):
-        return 3
+        return Reach.EVERY
     if count == 1 and moved[index] > 0:
-        return 1
-    return 2 if count else 0
+        return Reach.OWN
+    return Reach.SOME if count else Reach.NONE
+
+
+def kept(mask: Tensor) -> Tensor:
+    """Return a mask whose rows without a key are opened.
+
+    PyTorch's layer answers NaN there; a picture should not call that masked.
+
+    Args:
+        mask: Boolean, (T, S), True = may attend.
+    """
+    return mask | ~mask.any(dim=-1, keepdim=True)
 
 
 def weight_on_masked(weights: Tensor, mask: Tensor) -> Tensor:
@@ -245,14 +282,19 @@ def torch_conventions(seen: MaskedAttention) -> TorchConventions:
     from_function = seen.layer.out_proj(attended)[0]
     in_torch = functools.partial(_torch_layer(seen.layer), x, x, x)
     from_layer, right_weights = in_torch(attn_mask=layer_mask)
+    both = torch.stack([from_function, from_layer[0]])
+    opposite_weights = in_torch(attn_mask=function_mask)[1][0]
+    float_weights = in_torch(attn_mask=seen.mask.float())[1][0]
     return TorchConventions(
         function_mask=function_mask,
         layer_mask=layer_mask,
-        function_difference=_difference(from_function[has_key], ours[has_key]),
-        layer_difference=_difference(from_layer[0][has_key], ours[has_key]),
+        difference=_difference(both[:, has_key], ours[has_key]),
         right_weights=right_weights[0],
-        opposite_weights=in_torch(attn_mask=function_mask)[1][0],
-        float_weights=in_torch(attn_mask=seen.mask.float())[1][0],
+        opposite_weights=opposite_weights,
+        float_weights=float_weights,
+        opposite_leak=float(weight_on_masked(opposite_weights, seen.mask).max()),
+        float_leak=float(weight_on_masked(float_weights, seen.mask).max()),
+        nan_rows=int(opposite_weights.isnan().any(dim=-1).sum()),
     )
 
 
@@ -260,12 +302,17 @@ def _padding(seq_len: int, length: int) -> Tensor:
     return padding_mask([length], seq_len)[0].expand(seq_len, seq_len)
 
 
-def _warning(mask: Tensor) -> str:
-    sentences = blocked_query_warnings(mask[None])
-    if len(sentences) < 2:
-        return "".join(sentences)
-    queries = ", ".join(map(str, blocked_queries(mask).nonzero().flatten().tolist()))
-    return f"sequence 0, queries {queries} have nothing to attend to"
+def _named(labels: list[str], which: Tensor) -> list[str]:
+    return [label for label, named in zip(labels, which, strict=True) if named]
+
+
+def _warning(labels: list[str], blocked: Tensor) -> str:
+    if blocked.all():
+        return "the sequence is all padding: no query has anything to attend to"
+    names = [f'"{label}"' for label in _named(labels, blocked)]
+    if len(names) < 2:
+        return "".join(f"query {name} has nothing to attend to" for name in names)
+    return f"queries {', '.join(names)} have nothing to attend to"
 
 
 def _torch_layer(layer: MultiHeadAttention) -> nn.MultiheadAttention:

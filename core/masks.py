@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from core.checks import require_int
+from core.checks import RefusedError, require_int
 
 _NOTHING = "nothing to attend to"
 
@@ -134,7 +134,7 @@ def blocked_query_warnings(mask: Tensor) -> list[str]:
     """
     blocked = blocked_queries(mask)
     if mask.dim() > 4:
-        raise ValueError(f"mask must have 2 to 4 dimensions, got {tuple(mask.shape)}")
+        raise RefusedError(f"mask must have 2 to 4 dimensions, got {tuple(mask.shape)}")
     if mask.dim() == 2:
         return _query_sentences("", blocked)
     by_sequence = blocked if mask.dim() == 3 else blocked.all(dim=1)  # (B, T)
@@ -157,6 +157,6 @@ def _query_sentences(prefix: str, blocked: Tensor) -> list[str]:
 def _require_mask(mask: Tensor) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else type(mask)
-        raise ValueError(f"mask must be boolean, True = may attend, got {kind}")
+        raise RefusedError(f"mask must be boolean, True = may attend, got {kind}")
     if mask.dim() < 2:
-        raise ValueError(f"mask must be (..., T, S), got shape {tuple(mask.shape)}")
+        raise RefusedError(f"mask must be (..., T, S), got shape {tuple(mask.shape)}")

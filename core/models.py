@@ -6,9 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from core.blocks import EncoderBlock
-from core.checks import require_choice, require_divisible, require_int, require_number
+from core.checks import (
+    MAX_SEED,
+    RefusedError,
+    require_choice,
+    require_divisible,
+    require_int,
+    require_number,
+)
 from core.dropout import MAX_DROPOUT
-from core.initial import linear
+from core.initial import generator_from, linear
 from core.masks import causal_mask
 from core.positional import LearnedPositionalEncoding, SinusoidalPositionalEncoding
 
@@ -20,7 +27,6 @@ MAX_D_MODEL = 512
 MAX_D_FF = 2048
 MAX_LAYERS = 12
 MAX_PARAMETERS = 10_000_000
-MAX_SEED = 2**31 - 1
 
 # Measured on two CPU cores with large batches: what one adds to a training step.
 SECONDS_PER_WEIGHT = 1.6e-8
@@ -87,7 +93,7 @@ class ClassifierConfig:
         require_choice("readout", self.readout, READOUTS)
         require_int("seed", self.seed, 0, MAX_SEED)
         if self.num_parameters > MAX_PARAMETERS:
-            raise ValueError(
+            raise RefusedError(
                 f"num_layers ({self.num_layers}), d_model ({self.d_model}) and d_ff "
                 f"({self.ff_width}) make {self.num_parameters:,} parameters; at most "
                 f"{MAX_PARAMETERS:,} are allowed"
@@ -154,7 +160,7 @@ class TransformerClassifier(nn.Module):
         """
         super().__init__()
         self.config = config
-        source = torch.Generator().manual_seed(config.seed)
+        source = generator_from(config.seed)
         d_model = config.d_model
         self.embed = linear(config.input_size, d_model, generator=source)
         self.cls: nn.Parameter | None = None
@@ -243,7 +249,7 @@ class TransformerClassifier(nn.Module):
 
     def _tokens(self, x: Tensor) -> Tensor:
         if x.ndim != 3 or x.shape[-1] != self.config.input_size or x.shape[1] < 1:
-            raise ValueError(
+            raise RefusedError(
                 f"x {tuple(x.shape)} must have shape (batch, length, input_size) with "
                 f"length >= 1 and input_size = {self.config.input_size}"
             )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core.checks import require_int, require_number
+from core.checks import RefusedError, require_int, require_number
 from core.initial import seeded
 
 
@@ -105,7 +105,7 @@ def shift_matrix(
     sine and its cosine turns by the angle ``ω · offset``, whatever ``pos`` is:
     ``[[cos, sin], [-sin, cos]]``. In an odd ``d_model`` the last sine has no cosine to
     turn with, and no matrix can shift it; its entry is ``cos(ω · offset)``, the best
-    one over many positions, and ``shift_error`` tells by how much it misses.
+    one over many positions, and ``measure_shift`` tells by how much it misses.
 
     Args:
         offset: How many positions to move on; negative moves back.
@@ -180,21 +180,6 @@ def measure_shift(
     return Shift(matrix, angles, missed=(start @ matrix.T - goal).abs().amax(dim=0))
 
 
-def shift_error(
-    offset: int,
-    d_model: int,
-    *,
-    num_positions: int,
-    base: float = 10_000.0,
-    dtype: torch.dtype = torch.float32,
-) -> float:
-    """Return the largest miss of ``measure_shift``, which takes the same arguments."""
-    shift = measure_shift(
-        offset, d_model, num_positions=num_positions, base=base, dtype=dtype
-    )
-    return float(shift.missed.max())
-
-
 def position_similarity(encoding: Tensor) -> Tensor:
     """Return the dot product of every position with every other.
 
@@ -212,7 +197,7 @@ def position_similarity(encoding: Tensor) -> Tensor:
     """
     if encoding.dim() != 2:
         shape = tuple(encoding.shape)
-        raise ValueError(f"encoding must be (T, d_model), got shape {shape}")
+        raise RefusedError(f"encoding must be (T, d_model), got shape {shape}")
     return encoding @ encoding.T
 
 
@@ -328,7 +313,7 @@ class LearnedPositionalEncoding(nn.Module):
         """
         seq_len = _checked_length(x, self.d_model)
         if seq_len > self.max_len:
-            raise ValueError(
+            raise RefusedError(
                 f"seq_len ({seq_len}) must be at most max_len ({self.max_len}): "
                 "a learned table has no vector for later positions"
             )
@@ -339,10 +324,10 @@ def _checked_length(x: Tensor, d_model: int) -> int:
     """Return T of ``x`` ``(..., T, d_model)``."""
     if x.dim() < 2 or x.shape[-1] != d_model:
         shape = tuple(x.shape)
-        raise ValueError(f"x must be (B, T, d_model = {d_model}), got shape {shape}")
+        raise RefusedError(f"x must be (B, T, d_model = {d_model}), got shape {shape}")
     return x.shape[-2]
 
 
 def _require_offset(offset: object) -> None:
     if isinstance(offset, bool) or not isinstance(offset, int):
-        raise ValueError(f"offset must be a whole number, got {offset!r}")
+        raise RefusedError(f"offset must be a whole number, got {offset!r}")

@@ -5,6 +5,7 @@ nothing about what a trained model would do.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from core.positional import Shift
 from core.probes import OrderProbe, PermutationDistances
 
 ROUNDING = 1e-6  # a distance below this is a rounding error
+_SIMILARITY_ENDS = (1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 
 
 def encoding_sentence(table: Tensor, waves: Tensor) -> str:
@@ -64,6 +66,17 @@ def similarity_sentence(similarity: Tensor, position: int) -> str:
     return f"The dot product of position {position} is {', '.join(said)}."
 
 
+def similarity_ends(similarity: Tensor) -> tuple[float, float]:
+    """Return the ends of an axis for dot products: one of few, so it seldom jumps.
+
+    Args:
+        similarity: ``PE · PEᵀ``, ``(T, T)``, of a width of at most 128.
+    """
+    largest = float(similarity.abs().max())
+    end = next(end for end in _SIMILARITY_ENDS if end >= largest - 1e-3)
+    return (0.0 if float(similarity.min()) >= 0 else -end), end
+
+
 def shift_sentence(shift: Shift, offset: int, num_positions: int) -> str:
     """Say by how much the one matrix of a shift misses.
 
@@ -75,17 +88,32 @@ def shift_sentence(shift: Shift, offset: int, num_positions: int) -> str:
     width = len(shift.missed)
     way = f"on by {offset}" if offset >= 0 else f"back by {-offset}"
     said = f"One matrix moves all {num_positions} positions {way}"
-    if width % 2 == 0:
-        return (
-            f"{said}; no dimension misses by more than {float(shift.missed.max()):.1e}."
-        )
     last = float(shift.missed[-1])
+    if width % 2 == 0 or last == 0:
+        return f"{said} {_rounding(float(shift.missed.max()))}."
     if width == 1:
-        return f"A sine without its cosine cannot be shifted; largest miss {last:.2g}."
+        return (
+            "A sine without its cosine cannot be shifted: the best factor, "
+            f"{_fixed(shift.matrix[0, 0])}, misses by up to {last:.2g}."
+        )
     return (
         f"{said}, but for dimension {width - 1}: a sine without its cosine, it misses "
         f"by up to {last:.2g}."
     )
+
+
+def shift_title(width: int, drawn: int) -> str:
+    """Return the title of the matrix of a shift, of which a corner is drawn.
+
+    Args:
+        width: Dimensions of the encoding.
+        drawn: Dimensions in the picture.
+    """
+    if width == 1:
+        return "No matrix shifts a lone sine: the best factor"
+    what = "every dimension but the last" if width % 2 else "every position"
+    corner = f", its first {drawn} of {width} dimensions" if drawn < width else ""
+    return f"The matrix that shifts {what}{corner}"
 
 
 def shift_numbers(shift: Shift) -> dict[str, str]:
@@ -94,9 +122,9 @@ def shift_numbers(shift: Shift) -> dict[str, str]:
     paired = width - width % 2
     numbers = {"Dimension 0 turns by": f"{_sign(f'{float(shift.angles[0]):.2f}')} rad"}
     if paired:
-        numbers["Largest miss, pairs"] = f"{float(shift.missed[:paired].max()):.1e}"
+        numbers["Miss, sine-cosine pairs"] = f"{float(shift.missed[:paired].max()):.1e}"
     if width % 2:
-        numbers["Largest miss, lone sine"] = f"{float(shift.missed[-1]):.2g}"
+        numbers["Miss, lone sine"] = f"{float(shift.missed[-1]):.2g}"
     return numbers
 
 
@@ -105,17 +133,78 @@ def table_sentence(held: int, num_tokens: int) -> str:
     return f"{held} of {num_tokens} tokens get a vector."
 
 
+def overflow_sentence(max_len: int, num_tokens: int) -> str:
+    """Say why a learned table refuses more tokens than it has positions."""
+    return (
+        f"A table of {max_len} position{'s' * (max_len > 1)}, {num_tokens} tokens: the "
+        "layer refuses them. "
+        "No vector was ever learned for a later position; the formula of the sinusoids "
+        "has one for each."
+    )
+
+
 def order_sentence(probe: OrderProbe) -> str:
     """Say what a new order does to the outputs, without and with positions."""
-    plain, placed = probe.plain, probe.placed
-    exact = f"{float(plain.after_undoing.max()):.0e}"
-    moved = f"{float(placed.after_undoing.max()):.2f}"
-    if follows(plain):
+    plain = probe.plain
+    miss = float(plain.after_undoing.max())
+    moved = float(probe.placed.after_undoing.max())
+    if not follows(plain):
+        return f"Without positions the output of a token moves by up to {miss:.0e}."
+    if stays(plain):
+        apart = f"; they tell equal words apart by up to {moved:.2f}" if moved else ""
         return (
-            f"Without positions each output follows its token, to {exact}; only the "
-            f"mean stays. With sinusoids the output of a token moves by up to {moved}."
+            "Each place keeps its word, so every output stays, without and with "
+            f"sinusoids{apart}."
         )
-    return f"Without positions the output of a token moves by up to {exact}."
+    changed = int((plain.moved > ROUNDING).sum())
+    return (
+        f"Without positions the output changes at {changed} of {plain.moved.numel()} "
+        f"places: each follows its token, and the mean stays {_rounding(miss)}. "
+        f"With sinusoids the output of a token moves by up to {moved:.2f}."
+    )
+
+
+def order_numbers(probe: OrderProbe) -> dict[str, dict[str, float]]:
+    """Return the largest distances of a new order, by what is compared and by case."""
+    cases = {"no positions": probe.plain, "sinusoids added": probe.placed}
+    compared = {
+        "output at the same place": "moved",
+        "output of the same token": "after_undoing",
+        "mean of all outputs": "pooled",
+    }
+    return {
+        label: {name: float(getattr(case, field).max()) for name, case in cases.items()}
+        for label, field in compared.items()
+    }
+
+
+class OrderFate(StrEnum):
+    """What a new order of the tokens does to the outputs."""
+
+    FOLLOW = "each output follows its token"
+    STAY = "every output stays at its place"
+    CHANGE = "outputs change"
+
+
+def fate_of_outputs(distances: PermutationDistances) -> OrderFate:
+    """Return what became of the outputs; one that stays put is not said to follow."""
+    if not follows(distances):
+        return OrderFate.CHANGE
+    return OrderFate.STAY if stays(distances) else OrderFate.FOLLOW
+
+
+def swap_sentence(plain: PermutationDistances) -> str:
+    """Say how far outputs moved, each beside its token and at its place."""
+    return (
+        f"The output of a word moved {float(plain.after_undoing.max()):.0e} at most; "
+        f"at one place, outputs moved by up to {float(plain.moved.max()):.2f}."
+    )
+
+
+def leak_sentence(causal: PermutationDistances) -> str:
+    """Say how far a causal mask alone moved the output of a token."""
+    farthest = float(causal.after_undoing.max())
+    return f"Under the mask the output of a token moved by up to {farthest:.2g}."
 
 
 def follows(distances: PermutationDistances) -> bool:
@@ -144,6 +233,10 @@ def counter_sentence(digits: Tensor, table: Tensor, position: int) -> str:
         f"Position {position} is {bits} in binary, fastest digit first; its {verb} "
         f"{values}."
     )
+
+
+def _rounding(miss: float) -> str:
+    return f"(rounding: {miss:.0e})" if miss else "exactly"
 
 
 def _count(positions: float) -> str:

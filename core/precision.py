@@ -27,8 +27,8 @@ DTYPES = {
     "bfloat16": torch.bfloat16,
 }
 METHODS = ("overwritten", "added")
-_SCORES = (1.0, 0.5, -0.5, 2.0)
-_VALUES = (1.0, 2.0, 3.0, 4.0)
+SCORES = (1.0, 0.5, -0.5, 2.0)
+VALUES = (1.0, 2.0, 3.0, 4.0)
 
 Kind = Literal["zeros", "uniform", "leak", "nan", "overflow"]
 
@@ -99,11 +99,11 @@ def fill_outcome(fill: str, dtype: str, method: str = "overwritten") -> FillOutc
     kind_of_number = DTYPES[dtype]
     wanted = FILLS[fill](kind_of_number)
     stored = torch.tensor(wanted).to(kind_of_number)
-    scores = torch.tensor(_SCORES, dtype=kind_of_number)
+    scores = torch.tensor(SCORES, dtype=kind_of_number)
     filled = stored.expand(4) if method == "overwritten" else scores + stored
     entry = filled.detach().clone().requires_grad_()
     attn_weights = entry.softmax(dim=-1)
-    output = attn_weights @ torch.tensor(_VALUES, dtype=kind_of_number)
+    output = attn_weights @ torch.tensor(VALUES, dtype=kind_of_number)
     output.backward()
     overflow = math.isfinite(wanted) and not bool(stored.isfinite())
     return _outcome(fill, dtype, stored, attn_weights, output, entry.grad, overflow)
@@ -121,8 +121,8 @@ def core_outcome(dtype: str) -> FillOutcome:
     require_choice("dtype", dtype, DTYPES)
     # Width 1 and query 1: the keys are the scores, and their gradients are the same.
     query = torch.ones(1, 1, dtype=DTYPES[dtype])
-    key = torch.tensor(_SCORES, dtype=DTYPES[dtype])[:, None].requires_grad_()
-    value = torch.tensor(_VALUES, dtype=DTYPES[dtype])[:, None]
+    key = torch.tensor(SCORES, dtype=DTYPES[dtype])[:, None].requires_grad_()
+    value = torch.tensor(VALUES, dtype=DTYPES[dtype])[:, None]
     mask = torch.zeros(1, 4, dtype=torch.bool)
     seen = scaled_dot_product_attention(query, key, value, mask=mask, scale=1.0)
     seen.output.sum().backward()
@@ -172,12 +172,14 @@ def _verdict(
 ) -> str:
     if kind == "overflow":
         return (
-            f"{dtype} ends at {torch.finfo(DTYPES[dtype]).min:g}: masked_fill refuses "
-            f"{fill}, and where it is added it becomes -inf and the row NaN."
+            f"The lowest number of {dtype} is {torch.finfo(DTYPES[dtype]).min:g}: "
+            f"masked_fill refuses {fill}, and where it is added it becomes -inf and "
+            "the row NaN."
         )
     if kind == "nan":
         return (
-            "The softmax of -inf alone is NaN, and so is all that is computed from it."
+            "Where every score is -inf, the softmax divides 0 by 0: NaN, not a number, "
+            "and so is all that is computed from it."
         )
     if kind == "zeros":
         steepest = max(abs(slope) for slope in slopes)

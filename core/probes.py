@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from core.attention import MultiHeadAttention
-from core.checks import require_choice, require_int
+from core.checks import MAX_SEED, RefusedError, require_choice, require_int
+from core.initial import generator_from
 from core.masks import causal_mask
 from core.positional import (
     LearnedPositionalEncoding,
@@ -154,7 +155,7 @@ def probe_order(tokens: Tensor, order: Sequence[int], *, seed: int) -> OrderProb
         ValueError: If ``order`` is not one of T tokens.
     """
     seq_len, d_model = tokens.shape
-    source = torch.Generator().manual_seed(seed)
+    source = generator_from(seed)
     layer = MultiHeadAttention(d_model, 1, generator=source).double().eval()
     x = tokens.double().unsqueeze(0)
     sinusoids = SinusoidalPositionalEncoding(max(seq_len, 1), d_model)
@@ -175,15 +176,16 @@ def new_order(seq_len: int, how: str, *, seed: int = 0) -> list[int]:
         seed: Seed of the shuffle.
 
     Raises:
-        ValueError: If ``how`` is unknown or ``seq_len`` is negative.
+        ValueError: If ``how`` is unknown, or ``seq_len`` or the seed is out of range.
     """
     require_int("seq_len", seq_len, 0)
     require_choice("how", how, ("swap", "reverse", "shuffle"))
+    require_int("seed", seed, 0, MAX_SEED)
     order = list(range(seq_len))
     if how == "reverse":
         return order[::-1]
     if how == "shuffle":
-        source = torch.Generator().manual_seed(seed)
+        source = generator_from(seed)
         return torch.randperm(seq_len, generator=source).tolist()
     return order[-1:] + order[1:-1] + order[:1] if seq_len > 1 else order
 
@@ -195,12 +197,15 @@ class PositionTables(NamedTuple):
         sinusoidal: Sinusoids, ``(T, d_model)``.
         learned: A learned table as it starts, ``(T, d_model)``; NaN where the table
             has no vector.
+        refusal: What the table says to so many tokens; empty if it holds them all.
     """
 
     sinusoidal: Tensor
     learned: Tensor
+    refusal: str
 
 
+@torch.no_grad()
 def position_tables(
     seq_len: int, d_model: int, *, max_len: int, seed: int, base: float = 10_000.0
 ) -> PositionTables:
@@ -214,41 +219,25 @@ def position_tables(
         base: Base of the sinusoids, at least 1.
 
     Raises:
-        ValueError: If a size is too small.
+        ValueError: If a size or the seed is out of range.
     """
     sinusoidal = sinusoidal_encoding(seq_len, d_model, base=base)
-    held = min(seq_len, max_len)
-    learned = torch.full((seq_len, d_model), torch.nan)
-    learned[:held] = learned_positions(held, d_model, max_len=max_len, seed=seed)
-    return PositionTables(sinusoidal, learned)
-
-
-@torch.no_grad()
-def learned_positions(seq_len: int, d_model: int, *, max_len: int, seed: int) -> Tensor:
-    """Return what a learned table, still random, adds to ``seq_len`` tokens.
-
-    Args:
-        seq_len: Number of tokens T, at most ``max_len``.
-        d_model: Width of a token, at least 1.
-        max_len: Positions of the table, at least 1.
-        seed: Seed of its first vectors.
-
-    Returns:
-        The first T vectors, ``(T, d_model)``.
-
-    Raises:
-        ValueError: If T exceeds ``max_len``: the table ends there.
-    """
-    source = torch.Generator().manual_seed(seed)
+    source = generator_from(seed)
     layer = LearnedPositionalEncoding(max_len, d_model, generator=source)
-    require_int("seq_len", seq_len, 0)
-    return layer(torch.zeros(1, seq_len, d_model))[0]
+    tokens = torch.zeros(seq_len, d_model)
+    learned = torch.full_like(tokens, torch.nan)
+    learned[:max_len] = layer(tokens[:max_len])
+    try:
+        layer(tokens)
+    except RefusedError as refusal:
+        return PositionTables(sinusoidal, learned, str(refusal))
+    return PositionTables(sinusoidal, learned, "")
 
 
 def _checked_permutation(permutation: Sequence[int], seq_len: int) -> list[int]:
     order = list(permutation)
     if sorted(order) != list(range(seq_len)):
-        raise ValueError(
+        raise RefusedError(
             f"permutation {order} must hold each of 0 to {seq_len - 1} once"
         )
     return order

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from core.attempt import (
+    BEGINS_AGAIN,
     CLOSED,
     LET_GO,
     RESET,
@@ -39,6 +40,7 @@ class RunStatus(NamedTuple):
         steps_per_second: Steps a second of wall time, 0 unless it trains on.
         queue_place: Place in the queue from 1, or None where it does not wait.
         snapshot_count: Snapshots kept.
+        let_go: Whether the model is gone and the next step is step 1 of a new curve.
     """
 
     state: RunState
@@ -51,6 +53,21 @@ class RunStatus(NamedTuple):
     steps_per_second: float
     queue_place: int | None
     snapshot_count: int
+    let_go: bool
+
+
+class RunLook(NamedTuple):
+    """A run at one moment: all a page draws of it.
+
+    Attributes:
+        status: Its numbers.
+        records: A copy of all records since the last reset.
+        snapshots: A copy of the snapshots since the last reset, evenly spaced.
+    """
+
+    status: RunStatus
+    records: list[Any]
+    snapshots: list[Snapshot]
 
 
 class Run:
@@ -84,7 +101,13 @@ class Run:
                 steps_per_second=rate,
                 queue_place=seat.place,
                 snapshot_count=len(attempt.shelf.items),
+                let_go=attempt.let_go,
             )
+
+    def look(self) -> RunLook:
+        """Return numbers, records and snapshots that belong together."""
+        with self._turns.changed:
+            return RunLook(self.status(), self.records, self.snapshots)
 
     @property
     def state(self) -> RunState:
@@ -159,7 +182,10 @@ class Run:
     # What to command
 
     def start(self) -> None:
-        """Train on until paused, capped or finished; after the end this is nothing."""
+        """Train on until paused, capped or finished; after the end this is nothing.
+
+        A run whose model was let go begins again at step 0, with an empty curve.
+        """
         with self._changing() as seat:
             if seat.may_step and not seat.attempt.wanted:
                 seat.fresh_attempt().go()
@@ -261,4 +287,6 @@ def _message(seat: Seat, state: RunState) -> str:
         RunState.CLOSED: CLOSED,
     }
     sentence = attempt.reason if attempt.outcome is state else sentences[state]
-    return f"{sentence} {LET_GO}" if attempt.let_go else sentence
+    if not attempt.let_go:
+        return sentence
+    return " ".join([sentence, LET_GO, *([BEGINS_AGAIN] if seat.may_step else [])])

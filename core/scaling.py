@@ -14,6 +14,7 @@ from torch import Tensor
 
 from core.attention import MultiHeadAttention, split_heads
 from core.checks import require_choice, require_int, require_number
+from core.initial import generator_from
 
 DIVISORS: dict[str, Callable[[int], float]] = {
     "nothing": lambda d_k: 1.0,
@@ -22,6 +23,7 @@ DIVISORS: dict[str, Callable[[int], float]] = {
 }
 DIVISOR_NAMES = {"nothing": "raw", "sqrt_d_k": "÷ √d_k", "d_k": "÷ d_k"}
 POWERS_OF_TWO = tuple(2**exponent for exponent in range(13))  # 1 … 4096
+ALL_WIDTHS = (1.0, 4096.0)  # first and last of them
 MAX_D_K = 4096
 MAX_KEYS = 64
 MAX_TRIALS = 1_000
@@ -44,11 +46,6 @@ class Saturation(NamedTuple):
     largest_weight: Tensor
     entropy: Tensor
     jacobian_norm: Tensor
-
-    @property
-    def score_std(self) -> Tensor:
-        """Standard deviation of the scores over keys and trials, (...)."""
-        return self.score_variance.mean(dim=-1).sqrt()
 
 
 class Band(NamedTuple):
@@ -73,6 +70,13 @@ class SoftmaxRow(NamedTuple):
     scores: Tensor
     attn_weights: Tensor
     gradient: Tensor
+
+
+class MeasuredDivisor(NamedTuple):
+    """What a layer divides its scores by, and the whole number whose root it is."""
+
+    divisor: float
+    width: int
 
 
 class LabRow(NamedTuple):
@@ -147,8 +151,8 @@ def saturation_sweep(
     Raises:
         ValueError: If an argument is out of range.
     """
-    for name in divisors:
-        require_choice("divisor", name, DIVISORS)
+    for index, name in enumerate(divisors):
+        require_choice(f"divisors[{index}]", name, DIVISORS)
     raw = _raw_scores(widths, num_keys, num_trials, generator, spread)
     sweep = {}
     for name in divisors:
@@ -244,18 +248,9 @@ def expected_variance(widths: Sequence[int], spread: float = 1.0) -> Tensor:
     return torch.tensor([d_k * spread**4 for d_k in widths])
 
 
-def generator_from(seed: int) -> torch.Generator:
-    """Return a fresh generator of queries and keys.
-
-    Raises:
-        ValueError: If the seed is not a whole number from 0.
-    """
-    return torch.Generator().manual_seed(require_int("seed", seed, 0, 2**63 - 1))
-
-
 def measured_divisor(
     d_model: int, num_heads: int, *, seq_len: int, seed: int = 0
-) -> float:
+) -> MeasuredDivisor:
     """Measure what a multi-head layer divides its scores by.
 
     ``divisor = ‖q kᵀ‖ / ‖scores‖`` with the q and k of the layer's own heads.
@@ -263,12 +258,13 @@ def measured_divisor(
     Args:
         d_model: Width of the tokens.
         num_heads: Number of heads; must divide d_model.
-        seq_len: Number of tokens.
+        seq_len: Number of tokens, at least 1.
         seed: Seed of the tokens and of the weights.
 
     Raises:
-        ValueError: If num_heads does not divide d_model.
+        ValueError: If num_heads does not divide d_model, or ``seq_len`` is below 1.
     """
+    require_int("seq_len", seq_len, 1)
     generator = generator_from(seed)
     layer = MultiHeadAttention(d_model, num_heads, generator=generator)
     tokens = torch.randn(1, seq_len, d_model, generator=generator)
@@ -277,7 +273,8 @@ def measured_divisor(
         packed = layer.in_proj(tokens).chunk(3, dim=-1)
         q, k = (split_heads(x, num_heads) for x in packed[:2])
         raw = q @ k.transpose(-2, -1)  # (1, H, T, T)
-    return (raw.norm() / scores.norm()).item()
+    divisor = (raw.norm() / scores.norm()).item()
+    return MeasuredDivisor(divisor, round(divisor**2))
 
 
 def lab_table(widths: Sequence[int] = (8, 64, 512, 4096)) -> list[LabRow]:
@@ -289,7 +286,7 @@ def lab_table(widths: Sequence[int] = (8, 64, 512, 4096)) -> list[LabRow]:
     Args:
         widths: The widths d_k, in the order in which they are drawn.
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = generator_from(0)
     for _ in ("query", "key", "value"):  # of the worked example, 4 tokens of width 8
         torch.randn(4, 8, generator=generator)
     return [_lab_row(d_k, generator) for d_k in widths]
@@ -333,7 +330,7 @@ def _raw_scores(
     seed = int(torch.randint(2**62, (), generator=generator))
     freedom = np.array(widths, dtype=float)[:, None]
     squares = np.random.default_rng(seed).chisquare(freedom, (len(widths), num_trials))
-    lengths = torch.from_numpy(squares).sqrt().float()  # |q| at spread 1
+    lengths = torch.from_numpy(squares).sqrt()  # |q| at spread 1; float64: 1 - p shows
     shape = (len(widths), num_trials, num_keys)
     normal = torch.randn(shape, generator=generator)
     return spread**2 * lengths[..., None] * normal

@@ -31,6 +31,12 @@ class ShippedRun(NamedTuple):
     made_by: dict[str, str]
     records: list[TrainRecord]
 
+    @property
+    def origin(self) -> str:
+        """What made it, as a sentence."""
+        made = self.made_by
+        return f"Made by {made['command']}, seed {made['seed']}, {made['versions']}."
+
 
 def write_run(path: Path, records: Sequence[TrainRecord], *, seed: int) -> None:
     """Write the curve of a run as CSV, below ``# field: text`` lines on its origin.

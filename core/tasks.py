@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from core.checks import require_int
-
-_LARGEST_SEED = 2**31 - 1
+from core.initial import generator_from
 
 
 def marker_task(
@@ -32,9 +31,8 @@ def marker_task(
     """
     require_int("num_samples", num_samples, 0)
     require_int("seq_len", seq_len, 1)
-    require_int("seed", seed, 0, _LARGEST_SEED)
     require_int("position", position, 0, seq_len - 1)
-    generator = torch.Generator().manual_seed(seed)
+    generator = generator_from(seed)
     inputs = torch.rand(num_samples, seq_len, 1, generator=generator) * 2 - 1
     targets = torch.randint(0, 2, (num_samples, 1), generator=generator).float()
     inputs[:, position] = 2 * targets - 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from core.checks import require_int
+from core.checks import MAX_SEED, RefusedError, require_int
 
 MAX_TOKENS = 16
 MAX_TEXT_LENGTH = 1_000
@@ -37,14 +37,14 @@ def split_into_tokens(text: str, *, max_tokens: int = MAX_TOKENS) -> list[str]:
     """
     require_int("max_tokens", max_tokens, 1)
     if not isinstance(text, str):
-        raise ValueError(f"text must be a string, got {type(text).__name__}")
+        raise RefusedError(f"text must be a string, got {type(text).__name__}")
     if len(text) > MAX_TEXT_LENGTH:
-        raise ValueError(
+        raise RefusedError(
             f"text has {len(text)} characters and must have at most {MAX_TEXT_LENGTH}"
         )
     tokens = unicodedata.normalize("NFC", text).split()
     if not 1 <= len(tokens) <= max_tokens:
-        raise ValueError(
+        raise RefusedError(
             f"text has {len(tokens)} words and must have between 1 and {max_tokens}"
         )
     return tokens
@@ -64,12 +64,23 @@ def token_labels(tokens: Sequence[str]) -> list[str]:
     Returns:
         As many labels as tokens.
     """
-    shown = [_shown(token) for token in tokens]
-    count = Counter(shown)
+    return distinct_labels([_shown(token) for token in tokens])
+
+
+def distinct_labels(labels: Sequence[str | int]) -> list[str]:
+    """Return labels of which no two are equal, themselves where that is so already.
+
+    Where labels repeat, each of those gets its position behind it: equal labels would
+    fall into one row of a chart.
+    """
+    texts = [str(label) for label in labels]
+    count = Counter(texts)
+    if len(count) == len(texts):
+        return texts
     return [
-        # A word with the sign in it could pass for a numbered label, so it gets one.
-        f"{word}·{position}" if count[word] > 1 or "·" in word else word
-        for position, word in enumerate(shown)
+        # A label with the sign in it could pass for a numbered one, so it gets one.
+        f"{text}·{position}" if count[text] > 1 or "·" in text else text
+        for position, text in enumerate(texts)
     ]
 
 
@@ -100,10 +111,10 @@ def token_embeddings(tokens: Sequence[str], d_model: int, seed: int) -> Tensor:
         Embeddings ``(T, d_model)``.
 
     Raises:
-        ValueError: If ``d_model`` or ``seed`` is too small.
+        ValueError: If ``d_model`` or ``seed`` is out of range.
     """
     require_int("d_model", d_model, 1)
-    require_int("seed", seed, 0)
+    require_int("seed", seed, 0, MAX_SEED)
     table = torch.empty(len(tokens), d_model)
     for row, token in zip(table, tokens, strict=True):
         row.normal_(generator=_generator_of(token, seed))
@@ -121,6 +132,8 @@ def _shown(token: str) -> str:
     printed = "".join(character for character in token if character.isprintable())
     if not printed:
         return "�"  # a word of nothing but invisible characters
+    if printed == "__proto__":  # a key that charts in a browser cannot look up
+        return "__proto\u2060__"
     if len(printed) <= MAX_LABEL_LENGTH:
         return printed
     return printed[: MAX_LABEL_LENGTH - 1] + "…"

@@ -3,10 +3,15 @@
 import math
 from dataclasses import dataclass, fields, replace
 
-from core.checks import require_choice, require_int, require_number
-from core.models import MAX_SEED, ClassifierConfig
-
-DEVICES = ("cpu", "cuda", "mps")
+from core.checks import (
+    MAX_SEED,
+    RefusedError,
+    require_choice,
+    require_int,
+    require_number,
+)
+from core.device import DEVICES
+from core.models import ClassifierConfig
 
 MAX_LEARNING_RATE = 1e6
 MAX_BATCH_SIZE = 1024
@@ -105,14 +110,14 @@ class TrainConfig:
 def _check_size(config: TrainConfig) -> None:
     values = (config.train_samples + config.test_samples) * config.model.seq_len
     if values > MAX_DATA_VALUES:
-        raise ValueError(
+        raise RefusedError(
             f"train_samples ({config.train_samples}) and test_samples "
             f"({config.test_samples}) of seq_len ({config.seq_len}) make {values:,} "
             f"numbers; at most {MAX_DATA_VALUES:,} are allowed"
         )
     model, seconds = config.model, config.batch_size * config.model.step_seconds
     if seconds > MAX_SECONDS:
-        raise ValueError(
+        raise RefusedError(
             f"batch_size ({config.batch_size}) with seq_len ({model.seq_len}), d_model "
             f"({model.d_model}), num_heads ({model.num_heads}) and num_layers "
             f"({model.num_layers}) would take about {seconds:.2g} s a step on two CPU "

@@ -30,8 +30,8 @@ class TrainRecord(NamedTuple):
     Attributes:
         step: Number of the step, from 1.
         epoch: Number of the epoch it belongs to, from 1.
-        loss: Binary cross-entropy of the batch before the update; ln 2 = 0.693 is a
-            coin flip.
+        loss: Binary cross-entropy of the batch before the update; ln 2 = 0.693 where
+            every answer is p = 1/2.
         gradient_norm: Length of the gradient before clipping; nan if there was none.
         accuracy: Test accuracy in [0, 1] after the update; None where not measured.
     """
@@ -44,24 +44,14 @@ class TrainRecord(NamedTuple):
 
 
 class TrainSnapshot(NamedTuple):
-    """Where a run stands, and what its model attends to in one test sequence.
+    """What the model attends to in one test sequence.
 
     Attributes:
-        step: Steps taken.
-        loss: Loss of the last step; None before the first.
-        accuracy: Last test accuracy measured; None before the first.
         readout_rows: Weights of the readout, (num_layers, H, S); None for a model that
             is no Transformer.
-        logit: Answer to the sequence; above 0 means class 1.
-        target: Right answer, 0 or 1.
     """
 
-    step: int
-    loss: float | None
-    accuracy: float | None
     readout_rows: Tensor | None
-    logit: float
-    target: int
 
 
 class Trainer:
@@ -159,7 +149,7 @@ class Trainer:
         return right.sum().item() / len(right)
 
     def snapshot(self, *, position: int = 0) -> TrainSnapshot:
-        """Return where the run stands, with the attention paid to one test sequence.
+        """Return the attention that the model pays to one test sequence.
 
         The sequence is the first of the test data, the same in every run.
 
@@ -169,16 +159,8 @@ class Trainer:
         Raises:
             ValueError: If the position is not one of the sequence.
         """
-        measured = [r.accuracy for r in self.records if r.accuracy is not None]
-        inputs, targets = (x[:1] for x in self._test_sequences(position, None))
-        return TrainSnapshot(
-            step=len(self.records),
-            loss=self.records[-1].loss if self.records else None,
-            accuracy=measured[-1] if measured else None,
-            readout_rows=self._readout_rows(inputs),
-            logit=self._logits(inputs).item(),
-            target=int(targets.item()),
-        )
+        inputs, _ = self._test_sequences(position, None)
+        return TrainSnapshot(self._readout_rows(inputs[:1]))
 
     def _update(self) -> tuple[float, float]:
         chosen = next(self._batches).to(self._device)
@@ -201,7 +183,8 @@ class Trainer:
         for name, value in (("loss", record.loss), ("gradient", record.gradient_norm)):
             if not math.isfinite(value):
                 rate = f"learning rate ({config.learning_rate:g})"
-                return f"{start} the {name} is {value}; {rate} is likely too large."
+                what = f"the {name} is no finite number"
+                return f"{start} {what}; {rate} is likely too large."
         if record.accuracy is not None and self._target_is_held():
             held = f"the test accuracy is at least {config.target_accuracy:.1%}"
             return f"{start} {held} in {config.target_hold} evaluations running."

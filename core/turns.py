@@ -94,7 +94,7 @@ class Seat:
         return RunState.PAUSED if self.attempt.started else RunState.NEW
 
     def fresh_attempt(self) -> Attempt:
-        """Return the attempt, a new one where its trainer was let go."""
+        """Return the attempt, a new and empty one where its trainer was let go."""
         if self.attempt.let_go:
             self.renew()
         return self.attempt

@@ -79,12 +79,10 @@ if shift.open:
         )
 if learned.open:
     with learned, parts.explained():
-        ends = {"max_len": max_len, "seed": seed}
-        tables = probes.position_tables(num_tokens, d_model, base=base, **ends)
+        tables = probes.position_tables(
+            num_tokens, d_model, max_len=max_len, seed=seed, base=base
+        )
         positional_view.draw_tables(tables, max_len)
-        with parts.explained():
-            probes.learned_positions(num_tokens, d_model, **ends)
-        positional_view.look_inside_tables(tables)
 if permute.open:
     with permute, parts.explained():
         words = tokens.split_into_tokens(text)

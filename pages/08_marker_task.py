@@ -6,24 +6,28 @@ Section: A trained model
 Icon: flag
 """
 
-from pages._ui import controls, frame, live_run, marker_view, parts
+from pages._ui import controls, frame, live_run, marker_predict, marker_view, parts
 
 page = frame.guard(__file__)
 parts.head(page, r"\mathcal{L} = -\,y\,\ln p - (1-y)\,\ln(1-p)")
 with controls.sidebar("marker") as c:
     settings = marker_view.choose(c)
-    moved = marker_view.choose_moved(c, settings["seq_len"])
 
 with parts.loading(480):
     config = marker_view.checked(settings)
 
-held = marker_view.hold(config)
+held = marker_view.hold(page.name, config)
+with controls.sidebar("marker") as c:
+    moved = marker_view.choose_moved(c, settings["seq_len"], held)
 if held is not None:
     marker_view.buttons(held, config)
     marker_view.ask_ahead(held, moved)
-    live_run.moving_view(held, lambda run: marker_view.draw(run, moved))
-    marker_view.predict(held)
-    parts.look_inside("marker", marker_view.inside(), marker_view.shapes(held))
+    marker_predict.ask_ahead(held)
+    moving = live_run.moving_view(
+        held, lambda look: marker_view.draw(held, look, moved)
+    )
+    marker_predict.predict(held, moving)
+    parts.look_inside("marker", marker_view.inside(held), marker_view.shapes(held))
 
 parts.try_it(
     "marker",
@@ -31,8 +35,13 @@ parts.try_it(
         "No positions, mean readout: what is left to learn from?": {
             "positions": "none",
             "readout": "mean",
+            "causal": False,
         },
-        "A causal mask with CLS: what may it read?": {"causal": True},
+        "A causal mask with CLS: what may it read?": {
+            "positions": "sinusoidal",
+            "readout": "cls",
+            "causal": True,
+        },
         "The largest learning rate: where does it stop?": {"rate": 1e6},
     },
 )

@@ -438,3 +438,36 @@ def test_both_paths_draw_the_same_dropout_from_one_seed():
     layer.dropout.generator.manual_seed(8)
     assert_close(fast, layer.attend(x, x, x).output, **EXACT)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_fast_and_explained_path_broadcast_batch_and_mask_alike():
+    layer = MultiHeadAttention(8, 2).eval()
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(3))
+    mask = torch.ones(2, 5, 5, dtype=torch.bool).tril()
+    fast = layer(x[:1], x, x, mask=mask)
+    assert_close(fast, layer.attend(x[:1], x, x, mask=mask).output)
+    assert fast.shape == (2, 5, 8)
+
+
+@pytest.mark.parametrize("mask", [False, True, [True, True, False, False, True]])
+def test_a_mask_of_keys_alone_means_the_same_on_both_paths(mask):
+    layer = MultiHeadAttention(8, 2).eval()
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(3))
+    mask = torch.tensor(mask)
+    assert_close(layer(x, x, x, mask=mask), layer.attend(x, x, x, mask=mask).output)
+
+
+def test_what_is_no_tensor_is_refused_as_a_mask():
+    x = torch.zeros(1, 2, 4)
+    with pytest.raises(ValueError, match="mask must be a boolean tensor, got list"):
+        scaled_dot_product_attention(x, x, x, mask=[[True]])
+
+
+def test_scores_that_overflow_leave_a_blocked_row_zero_with_finite_gradients():
+    x = (torch.ones(1, 1, 2, 64) * 300).half().requires_grad_()
+    mask = torch.zeros(2, 2, dtype=torch.bool)
+    found = scaled_dot_product_attention(x, x, x, mask=mask)
+    found.output.sum().backward()
+    assert found.output.eq(0).all()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()

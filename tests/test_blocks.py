@@ -219,7 +219,7 @@ def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"d_ff \(0\) must be at least 1"):
         EncoderBlock(10, 2, d_ff=0)
     with pytest.raises(
-        ValueError, match=r"dropout \(1\.5\) must be between 0 and 0\.99"
+        ValueError, match=r"p of Dropout \(1\.5\) must be between 0 and 0\.99"
     ):
         FeedForward(3, 5, dropout=1.5)
     with pytest.raises(ValueError, match="mask must be boolean, True = may attend"):

@@ -4,10 +4,14 @@ import torch
 from core.captions import (
     figure,
     map_sentence,
+    mask_sentence,
     movement_sentence,
     percent,
+    readers_sentence,
     row_sentence,
+    scores_sentence,
     softmax_row_sentence,
+    sums_sentence,
     sweep_sentence,
 )
 from core.scaling import SoftmaxRow
@@ -145,7 +149,54 @@ def test_the_sentence_of_a_softmax_row_follows_the_key_with_the_largest_raw_scor
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.97361, "0.974"), (2.34e-20, "2.34e-20"), (999.4, "999"), (4096.2, "4096")],
+    [
+        (0.97361, "0.974"),
+        (2.34e-20, "2.34e-20"),
+        (999.4, "999"),
+        (4096.2, "4096"),
+        (0.99973, "over 0.999"),
+        (1.0, "1"),
+    ],
 )
 def test_a_figure_has_three_digits_or_is_whole(value, text):
+    assert figure(value) == text
+
+
+def test_rows_of_nan_are_counted_apart():
+    weights = torch.tensor([[0.25, 0.75], [torch.nan, torch.nan]])
+    said = map_sentence(weights, ["a", "b"], ["c", "d"])
+    assert said.endswith('query "a" gives 75 % to key "d"; 1 of 2 rows NaN')
+
+
+def test_scores_are_told_by_their_ends_and_their_highest_pair():
+    scores = torch.tensor([[0.5, -1.25], [2.0, 0.0]])
+    assert scores_sentence(scores, ["a", "b"], ["c", "d"]) == (
+        "scores from -1.25 to 2.00, before mask and softmax; the highest is of query "
+        '"b" and key "c"'
+    )
+
+
+def test_a_mask_is_told_by_its_cells_its_rows_and_its_readers():
+    mask = torch.tensor([[True, False], [True, True]])
+    assert mask_sentence(mask) == "1 of 4 cells are masked (grey, ×)"
+    assert readers_sentence(mask, 0, ["a", "b"]) == '2 of 2 queries may read key "a"'
+    assert readers_sentence(mask, 1, ["a", "b"]) == '1 of 2 queries may read key "b"'
+    with pytest.raises(ValueError, match=r"labels \(1\) must be as many as 2"):
+        readers_sentence(mask, 0, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("blocked", "said"),
+    [
+        ([False, False], "every row of weights still sums to 1"),
+        ([True, False, True], "2 of 3 rows sum to 0, the others to 1"),
+        ([True, True], "2 of 2 rows sum to 0"),
+    ],
+)
+def test_blocked_rows_are_told_from_those_that_sum_to_one(blocked, said):
+    assert sums_sentence(torch.tensor(blocked)) == said
+
+
+@pytest.mark.parametrize(("value", "text"), [(999.91, "1000"), (-0.0, "0"), (0.0, "0")])
+def test_a_figure_that_rounds_up_to_a_thousand_stays_readable(value, text):
     assert figure(value) == text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core.charts import image_grid, matrix_image, png_bytes
+from core.charts.image_grid import image_grid, matrix_image, png_bytes
 from core.charts.palette import PURPLE_ORANGE, VIRIDIS, channels, palette
 
 

@@ -1,5 +1,7 @@
+import tomllib
 from dataclasses import asdict
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +47,14 @@ def oklab(colour: str, blindness: str) -> np.ndarray:
          [1.9779984951, -2.4285922050, 0.4505937099],
          [0.0259040371, 0.7827717662, -0.8086757660]]
     ) @ np.cbrt(cone)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "colours"), [("light", LIGHT), ("dark", DARK)])
+def test_background_and_text_are_those_of_the_theme(name, colours):
+    config = Path(__file__).parent.parent / ".streamlit" / "config.toml"
+    theme = tomllib.loads(config.read_text(encoding="utf-8"))["theme"][name]
+    assert theme["backgroundColor"] == colours.background == BACKGROUNDS[name]
+    assert theme["textColor"] == colours.text
 
 
 def test_contrast_runs_from_1_to_21():

@@ -20,8 +20,10 @@ from core.charts import (
     movement,
     palette,
     readout_rows,
+    sequence,
     sweep,
 )
+from core.charts.digits import marked_heatmap
 from core.charts.palette import DARK_INK, LIGHT_INK
 from core.charts.records import live_frame
 from core.charts.tidy import (
@@ -96,12 +98,14 @@ def test_a_cross_stands_on_masked_cells_without_numbers_too():
     assert not inks(svg, r"\d\.\d\d")
 
 
-def test_a_missing_number_leaves_a_blank_grey_cell():
+@pytest.mark.parametrize("show_values", [True, False])
+def test_a_cell_that_is_not_a_number_is_grey_and_says_so(show_values):
     frame = matrix_frame(torch.tensor([[0.5, math.nan]]))
-    svg = draw(heatmap, frame, show_values=True)
+    svg = draw(heatmap, frame, show_values=show_values)
     assert cells(svg)[1] == palette(False).masked
     assert "×" not in texts(svg)
-    assert texts(svg).count("0.50") == 1
+    assert texts(svg).count("0.50") == show_values
+    assert texts(svg).count("NaN") == 1
 
 
 def test_a_query_without_keys_is_said_to_have_nothing_to_attend_to():
@@ -170,12 +174,12 @@ def test_the_ink_of_a_number_fits_its_cell():
     assert inks(svg, "0.90") == [DARK_INK]
 
 
-def test_a_mask_is_drawn_in_ones_and_zeros():
+def test_a_mask_is_drawn_in_ones_and_crosses():
     frame = matrix_frame(torch.ones(3, 3).tril().bool(), kind="allowed")
     svg = draw(heatmap, frame, kind="allowed", show_values=True)
-    numbers = [text for text in texts(svg) if text in ("0", "1")]
-    inside = numbers[: -2 * 2]  # without the positions 0 and 1 on both axes
-    assert sorted(inside) == ["0"] * 3 + ["1"] * 6
+    numbers = [text for text in texts(svg) if text in ("1", "×")]
+    inside = numbers[:-2]  # without the position 1 on both axes
+    assert sorted(inside) == ["1"] * 6 + ["×"] * 3
     blue, grey = palette(False).right, palette(False).masked
     assert cells(svg) == [blue, grey, grey, blue, blue, grey, blue, blue, blue]
 
@@ -185,7 +189,7 @@ def test_the_coin_flip_is_drawn_once_however_many_rows_there_are():
     svg = draw(live_curves, live_frame({"now": points}), max_steps=300)
     assert len(re.findall(r'<line[^>]*stroke-dasharray="6,4"', svg)) == 1
     # Twice the words: once for the rim that keeps them legible.
-    assert texts(svg).count("coin flip: ln 2 = 0.693") == 2
+    assert texts(svg).count("always p = 1/2: ln 2 = 0.693") == 2
 
 
 def test_the_coin_flip_is_there_before_the_first_step():
@@ -207,6 +211,27 @@ def test_the_scrubbed_step_is_a_second_rule():
     assert len(re.findall(r'<line[^>]*stroke-dasharray="6,4"', svg)) == 2
 
 
+def test_kept_runs_are_named_and_dashed_each_in_its_own_way():
+    kept = {"a run": [(1, 0.9), (2, 0.8)], "shipped": [(1, 0.5), (2, 0.4)]}
+    svg = draw(live_curves, live_frame({"now": [(1, 0.7), (2, 0.6)]}, kept=kept))
+    assert set(kept) <= set(texts(svg))
+    lines = re.findall(r'<path[^>]*roledescription="line mark"[^>]*>', svg)
+    assert len({tuple(re.findall(r'dasharray="([^"]*)"', x)) for x in lines[:2]}) == 2
+
+
+def test_a_step_that_could_not_be_taken_carries_a_cross():
+    for failed in (2, None):
+        frame = live_frame({"now": [(1, 0.7), (2, float("nan"))]}, failed=failed)
+        assert ("✕" in texts(draw(live_curves, frame))) is bool(failed)
+
+
+def test_the_marker_of_a_sequence_is_named_and_stands_out():
+    frame = curves_frame({"sequence": torch.tensor([0.5, -1.0, 0.25])})
+    svg = draw(sequence, frame, num_positions=3, marker=1)
+    assert "marker" in texts(svg)
+    assert len(re.findall(palette(False).key + '"[^>]*stroke-width="4"', svg)) == 1
+
+
 def test_kept_runs_are_grey_and_the_current_one_is_not():
     frame = live_frame(
         {"now": [(1, 0.7), (2, 0.6)]},
@@ -216,24 +241,6 @@ def test_kept_runs_are_grey_and_the_current_one_is_not():
                          draw(live_curves, frame))  # fmt: skip
     colours = palette(False)
     assert strokes == [colours.kept, colours.kept, colours.right]
-
-
-def test_several_runs_differ_in_shape_as_well_as_in_colour():
-    frame = live_frame(
-        {"transformer": [(1, 50.0), (200, 90.0)], "LSTM": [(1, 50.0), (200, 52.0)]}
-    )
-    svg = draw(live_curves, frame, kind="accuracy", runs=("transformer", "LSTM"))
-    assert "transformer" in texts(svg)
-    shown = re.findall(
-        r'<path aria-label="[^"]*run: (\w+)"[^>]*="point"[^>]*d="([^"]+)"[^>]*'
-        r'fill="([^"]+)"',
-        svg,
-    )
-    looks = {run: (path, fill) for run, path, fill in shown}
-    assert len(set(looks.values())) == len(looks) == 2
-    (one, blue), (other, red) = looks["transformer"], looks["LSTM"]
-    assert one != other
-    assert blue != red
 
 
 def test_an_exact_zero_is_told_from_a_tiny_movement():
@@ -254,16 +261,20 @@ def test_bars_of_a_row_stand_side_by_side_with_their_numbers():
     assert labels(svg, "X") == ["a", "b"]
 
 
+def draw_sweep(frame, **options):
+    return draw(sweep, frame, x_domain=(4, 64), y_domain=(0.0, 1.0), **options)
+
+
 def test_the_sweep_shows_the_chosen_width_and_dashes_its_references():
     frame = sweep_frame(
         [4, 16, 64], {"raw": torch.rand(3, 9), "÷ √d_k": torch.rand(3, 9)},
         references={"d_k": torch.tensor([4.0, 16.0, 64.0])}, chosen=16,
     )  # fmt: skip
-    svg = draw(sweep, frame, references=("d_k",), chosen_label="d_k = 16")
+    svg = draw_sweep(frame, references=("d_k",), chosen_label="d_k = 16")
     assert texts(svg).count("d_k = 16") == 2
     assert labels(svg, "X") == ["4", "8", "16", "32", "64"]
     lines = re.findall(r'<path[^>]*roledescription="line mark"[^>]*>', svg)
-    dashed = [line for line in lines if 'stroke-dasharray="6,4"' in line]
+    dashed = [line for line in lines if 'stroke-dasharray="2,3"' in line]
     assert len(lines) == 3
     assert len(dashed) == 1
     assert palette(False).reference in dashed[0]
@@ -273,7 +284,7 @@ def test_the_sweep_shows_the_chosen_width_and_dashes_its_references():
 
 
 def test_a_sweep_without_a_choice_has_no_rule():
-    svg = draw(sweep, sweep_frame([4, 16], {"raw": torch.rand(2, 9)}))
+    svg = draw_sweep(sweep_frame([4, 64], {"raw": torch.rand(2, 9)}))
     assert "chosen" not in texts(svg)
 
 
@@ -281,38 +292,30 @@ def test_a_label_at_the_right_end_stays_inside_the_picture():
     sides = [
         re.search(r'text-anchor="(\w+)"[^>]*>chosen<', svg)[1]
         for svg in (
-            draw(sweep, sweep_frame([4, 64], {"raw": torch.rand(2, 9)}, chosen=at))
+            draw_sweep(sweep_frame([4, 64], {"raw": torch.rand(2, 9)}, chosen=at))
             for at in (4, 64)
         )
     ]
     assert sides == ["start", "end"]
 
 
-def test_the_readout_has_thin_heads_and_a_bold_mean_for_each_layer():
+def test_the_readout_has_a_bar_and_a_point_for_each_position_and_layer():
     rows = [torch.softmax(torch.randn(3, 11), -1) for _ in range(2)]
     svg = draw(readout_rows, readout_frame(rows), marker=4)
-    widths = re.findall(r'roledescription="line mark"[^>]*stroke-width="([^"]+)"', svg)
-    assert sorted(widths) == ["1"] * 6 + ["3"] * 2
+    bars = re.findall(r'<line[^>]*stroke-width="2.5"', svg)
+    points = re.findall(r'roledescription="point"', svg)
+    assert (len(bars), len(points)) == (2 * 11, 2 * 11 * (3 + 1))
+    assert "line mark" not in svg
     assert "marker" in texts(svg)
     assert "key position (0 = CLS)" in texts(svg)
 
 
-def test_curves_carry_levels_posts_and_point_shapes():
+def test_curves_carry_point_shapes_at_every_eighth_position():
     curve = {"a": torch.linspace(-1, 1, 17), "b": torch.linspace(1, -1, 17)}
-    svg = draw(
-        curves, curves_frame(curve), series=("a", "b"),
-        levels=((0.0, "zero"),), posts=((8, "middle"),),
-    )  # fmt: skip
-    assert {"zero", "middle", "a", "b"} <= set(texts(svg))
+    svg = draw(curves, curves_frame(curve), series=("a", "b"), x_domain=(0, 16))
+    assert {"a", "b"} <= set(texts(svg))
     points = re.findall(r'"position: (\d+)[^"]*"[^>]*roledescription="point"', svg)
     assert sorted(set(points)) == ["0", "16", "8"]
-
-
-def test_a_title_with_quotes_does_not_break_the_tooltip():
-    frame = curves_frame({"a": torch.ones(3)})
-    title = 'the token\'s "place"'
-    svg = draw(curves, frame, series=("a",), x_title=title, y_domain=(0.0, 2.0))
-    assert title in texts(svg)
 
 
 def test_a_number_below_the_axis_is_drawn_at_its_end_and_tells_its_size():
@@ -321,7 +324,8 @@ def test_a_number_below_the_axis_is_drawn_at_its_end_and_tells_its_size():
         comparison, frame, series=("same", "swapped"), domain=(1e-8, 10.0), log=True
     )
     assert {"0", "3.2e-7", "none"} <= set(texts(svg))
-    assert "1e-8" in labels(svg, "X")
+    assert labels(svg, "X")[0] == "0"
+    assert "1e-8" not in labels(svg, "X")
 
 
 def test_digits_are_counted_in_ones_and_zeros():
@@ -330,3 +334,17 @@ def test_digits_are_counted_in_ones_and_zeros():
     colours = palette(False)
     expected = [colours.right if digit else colours.masked for digit in table.flatten()]
     assert cells(svg) == expected
+
+
+def test_a_marked_position_is_framed_once_across_its_row():
+    table = torch.tensor([[0, 0], [1, 0], [0, 1], [1, 1]])
+    counted = digits_frame(table)
+    waves = matrix_frame(torch.rand(4, 3), kind="encoding")
+    for chart, frame, options in (
+        (digits, counted, {}),
+        (marked_heatmap, waves, {"kind": "encoding"}),
+    ):
+        marked = frame.assign(marked=frame["position"] == 2)
+        svg = draw(chart, marked, **options)
+        framed = re.findall(rf'stroke="{palette(False).text}" stroke-width="2"', svg)
+        assert len(framed) == 1

@@ -12,7 +12,6 @@ from core.charts.tidy import (
     comparison_frame,
     curves_frame,
     digits_frame,
-    distinct_labels,
     matrix_frame,
     movement_frame,
     readout_frame,
@@ -21,15 +20,6 @@ from core.charts.tidy import (
 )
 
 Record = namedtuple("Record", "step loss accuracy")
-
-
-def test_repeated_labels_are_kept_apart_by_their_position():
-    assert distinct_labels(["the", "cat", "the"]) == ["the·0", "cat", "the·2"]
-
-
-def test_labels_stay_apart_even_where_a_word_looks_like_a_numbered_one():
-    labels = distinct_labels(["a", "a", "a·0"])
-    assert len(set(labels)) == 3
 
 
 def test_a_tensor_on_the_tape_in_half_precision_becomes_plain_numbers():
@@ -76,10 +66,10 @@ def test_a_row_of_zero_weights_has_nothing_even_without_a_mask():
     assert frame["status"].tolist() == ["nothing", "nothing", "allowed", "allowed"]
 
 
-def test_a_row_of_zero_differences_is_an_ordinary_row():
-    frame = matrix_frame(torch.zeros(2, 3), kind="difference")
+def test_a_row_of_zero_scores_is_an_ordinary_row():
+    frame = matrix_frame(torch.zeros(2, 3), kind="score")
     assert set(frame["status"]) == {"allowed"}
-    assert frame["difference"].tolist() == [0.0] * 6
+    assert frame["score"].tolist() == [0.0] * 6
 
 
 def test_a_mask_itself_can_be_shown():
@@ -162,20 +152,15 @@ def test_a_sweep_refuses_another_number_of_points():
 
 
 def test_curves_of_different_lengths_share_a_frame():
-    frame = curves_frame({"a": torch.ones(3), "b": torch.zeros(2)}, start=5)
+    frame = curves_frame({"a": torch.ones(3), "b": torch.zeros(2)})
     assert list(frame.columns) == ["position", "series", "value"]
-    assert frame["position"].tolist() == [5, 6, 7, 5, 6]
+    assert frame["position"].tolist() == [0, 1, 2, 0, 1]
     assert frame["series"].tolist() == ["a", "a", "a", "b", "b"]
 
 
-def test_curves_stand_at_the_positions_they_are_given():
-    frame = curves_frame({"a": torch.ones(2), "b": torch.zeros(2)}, x=[3, 60])
-    assert frame["position"].tolist() == [3, 60, 3, 60]
-
-
-def test_curves_refuse_positions_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"a \(3,\) must be one number for each of 2"):
-        curves_frame({"a": torch.ones(3)}, x=[3, 60])
+def test_curves_refuse_what_is_no_vector():
+    with pytest.raises(ValueError, match=r"a \(3, 2\) must be one number for each"):
+        curves_frame({"a": torch.ones(3, 2)})
 
 
 def test_no_curves_give_a_frame_without_rows():

@@ -108,5 +108,5 @@ def test_one_generator_can_serve_every_dropout_of_a_model():
 
 @pytest.mark.parametrize("p", [-0.1, 0.995, 1.0, math.nan])
 def test_a_rate_out_of_range_is_refused(p):
-    with pytest.raises(ValueError, match=r"dropout .*must be (between 0 and|finite)"):
+    with pytest.raises(ValueError, match=r"p of Dropout .*must be "):
         Dropout(p)

@@ -1,5 +1,6 @@
 """The lease of a live run: closing, reloading and leaving a page lose nothing."""
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,8 @@ class FakeRun:
     def __init__(self):
         self.parked = False
         self.closed = False
+        self.generation = 0
+        self.asked = []
 
     def park(self):
         self.parked = True
@@ -20,6 +23,10 @@ class FakeRun:
 
     def close(self):
         self.closed = True
+
+    def ask(self, question):
+        self.asked.append(Future())
+        return self.asked[-1]
 
 
 class Session:
@@ -31,12 +38,19 @@ class Session:
         self.cookies = {} if cookie is None else {"_streamlit_xsrf": cookie}
         self.leases = {}
 
-    def hold(self, config="preset"):
+    def hold(self, config="preset", page="page"):
+        self._enter()
+        return leases.hold(page, config, lambda _: FakeRun())
+
+    def turn_to(self, page):
+        self._enter()
+        leases.turn_to(page)
+
+    def _enter(self):
         context = SimpleNamespace(cookies=self.cookies)
         fake = SimpleNamespace(session_state=self.state, context=context)
         self.monkeypatch.setattr(leases, "st", fake)
         self.monkeypatch.setattr(leases, "_lease", self._lease)
-        return leases.hold("page", config, lambda _: FakeRun())
 
     def _lease(self, page):
         return self.leases.setdefault(page, leases._Lease())
@@ -107,12 +121,31 @@ def test_a_tab_that_blinks_does_not_take_back_a_run_claimed_meanwhile(session):
     assert held.holder is not None
 
 
-def test_an_old_parked_run_of_other_settings_is_left_alone(session, monkeypatch):
+def test_a_link_to_other_settings_opened_at_once_leaves_a_parked_run_alone(session):
     tab = session(ANNA)
     held = tab.hold("old settings")
     tab.disconnect()
-    held.parked_at -= 60
     assert session(ANNA).hold("other settings") is not held
+    assert session(ANNA).hold("old settings") is held
+
+
+def test_a_reload_finds_a_run_whose_settings_were_changed_in_mid_run(session):
+    tab = session(ANNA)
+    held = tab.hold("first settings")
+    assert tab.hold("changed settings") is held
+    tab.disconnect()
+    assert session(ANNA).hold("first settings") is not held
+    new = session(ANNA)
+    assert new.hold("changed settings") is held
+    assert held.config == "first settings"
+
+
+def test_a_reload_finds_a_run_beside_settings_that_are_refused(session):
+    tab = session(ANNA)
+    held = tab.hold("preset")
+    tab.hold(None)
+    tab.disconnect()
+    assert session(ANNA).hold(None) is held
 
 
 def test_refused_settings_make_no_run_but_keep_the_one_that_is(session):
@@ -136,3 +169,80 @@ def test_a_strange_cookie_names_no_browser(session, cookie):
     tab = session(cookie)
     tab.hold()
     assert tab.state["_held_page"].browser is None
+
+
+def test_a_script_that_outlives_its_tab_leaves_the_run_parked(session):
+    tab = session()
+    held = tab.hold()
+    lease = tab.leases["page"]
+    tab.disconnect()
+    tab.leases["page"] = lease  # what the old script thread still has in its hands
+    assert tab.hold() is held
+    assert held.run.parked
+    tab.leases.clear()
+    assert tab.hold() is held  # the tab is back, with a lease of its own
+    assert not held.run.parked
+
+
+def test_a_script_of_the_page_left_does_not_wake_its_run(session):
+    tab = session()
+    held = tab.hold()
+    tab.turn_to("other")
+    assert held.run.parked
+    assert tab.hold() is held  # the old script thread comes by once more
+    assert held.run.parked
+    tab.turn_to("page")
+    assert tab.hold() is held
+    assert not held.run.parked
+
+
+def test_turning_to_a_page_parks_the_runs_of_the_others_alone(session):
+    tab = session()
+    one, two = tab.hold(), tab.hold(page="two")
+    tab.turn_to("two")
+    assert (one.run.parked, two.run.parked) == (True, False)
+
+
+def test_a_run_parked_for_half_an_hour_is_closed_and_forgotten(session):
+    tab, young = session(ANNA), session(BERT)
+    held, fresh = tab.hold(), young.hold()
+    tab.disconnect()
+    young.disconnect()
+    held.parked_at -= 1801
+    fresh.parked_at -= 1799
+    session(None).turn_to("home")  # any page view of anybody
+    assert (held.run.closed, fresh.run.closed) == (True, False)
+    assert leases._parked == [fresh]
+    assert tab.hold() is not held
+
+
+def test_an_answer_is_kept_and_a_refused_one_is_asked_again(session):
+    held = session().hold()
+    answer = held.ask("accuracy", print)
+    assert held.ask("accuracy", print) is answer
+    assert held.waits
+    answer.set_exception(RuntimeError("gone"))
+    assert not held.waits
+    second = held.ask("accuracy", print)
+    assert second is not answer
+    second.set_result(0.5)
+    assert held.ask("accuracy", print) is second
+    held.run.generation += 1
+    assert held.ask("accuracy", print) is not second
+
+
+def test_a_new_run_in_its_place_knows_no_answer_of_the_old_one(session):
+    held = session().hold()
+    old, answer = held.run, held.ask("accuracy", print)
+    held.replace("other", lambda _: FakeRun())
+    assert old.closed
+    assert held.config == "other"
+    assert held.ask("accuracy", print) is not answer
+
+
+def test_only_the_newest_answers_are_kept(session, monkeypatch):
+    monkeypatch.setattr(leases, "_MOST_ANSWERS", 2)
+    held = session().hold()
+    for number in range(5):
+        held.ask(number, print)
+    assert [key for _, key in held.answers] == [3, 4]

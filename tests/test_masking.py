@@ -4,10 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from core.checks import MAX_SEED
 from core.masking import (
     MASKS,
     MAX_TOKENS,
     MaskedAttention,
+    Reach,
+    kept,
     masked_attention,
     movement_of_outputs,
     reach_of_movement,
@@ -73,7 +76,7 @@ def test_weights_before_know_nothing_of_the_mask_and_weights_after_obey_it(
 def test_rows_sum_to_one_or_to_nothing_where_every_key_is_masked(kind) -> None:
     seen = attend(kind, length=1)
     expected = 1.0 - seen.blocked.float()
-    torch.testing.assert_close(seen.row_sums, expected)
+    torch.testing.assert_close(seen.weights_after.sum(dim=-1), expected)
     torch.testing.assert_close(seen.blocked, ~seen.mask.any(dim=-1))
 
 
@@ -90,12 +93,21 @@ def test_equal_words_get_equal_scores_and_labels_that_differ() -> None:
 
 def test_the_warning_names_the_sequence_or_the_queries_without_a_key() -> None:
     assert attend("causal").warning == ""
-    assert attend("padding", length=0).warning.startswith("sequence 0 is all padding")
+    padding = attend("padding", length=0).warning
+    assert padding.startswith("the sequence is all padding")
     five = list("abcde")
     alone = attend("sliding window + padding", five, length=3).warning
-    assert alone == "sequence 0, query 4 has nothing to attend to"
+    assert alone == 'query "e" has nothing to attend to'
     several = attend("sliding window + padding", five, length=2).warning
-    assert several == "sequence 0, queries 3, 4 have nothing to attend to"
+    assert several == 'queries "d", "e" have nothing to attend to'
+
+
+def test_padded_queries_that_read_on_are_named() -> None:
+    five = list("abcde")
+    assert attend("causal + padding", five, length=3).reading_on == ["d", "e"]
+    assert attend("sliding window + padding", five, length=3).reading_on == ["d"]
+    assert attend("padding", five, length=0).reading_on == []
+    assert attend("causal", five).reading_on == []
 
 
 def test_one_token_reads_itself() -> None:
@@ -114,7 +126,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
 def test_under_a_causal_mask_outputs_before_the_changed_token_stay_exactly(
     index, d_k
 ) -> None:
-    moved = movement_of_outputs(attend("causal", d_k=d_k), index, seed=0)
+    moved = movement_of_outputs(attend("causal", d_k=d_k), index, seed=0).distances
     assert torch.equal(moved[:index], torch.zeros(index))
     assert (moved[index:] > 0).all()
 
@@ -123,7 +135,7 @@ def test_under_a_causal_mask_outputs_before_the_changed_token_stay_exactly(
 def test_only_the_token_itself_and_its_readers_move(kind) -> None:
     seen = attend(kind, length=4)
     for index in range(len(WORDS)):
-        moved = movement_of_outputs(seen, index, seed=0)
+        moved = movement_of_outputs(seen, index, seed=0).distances
         others = ~seen.mask[:, index]
         others[index] = False
         assert not moved[others].any()
@@ -131,11 +143,27 @@ def test_only_the_token_itself_and_its_readers_move(kind) -> None:
 
 
 def test_the_reach_of_a_movement_is_counted() -> None:
-    assert reach_of_movement(torch.tensor([0.0, 0.0, 0.0]), 2) == 0
-    assert reach_of_movement(torch.tensor([0.0, 0.0, 0.5]), 2) == 1
-    assert reach_of_movement(torch.tensor([0.0, 0.5, 0.0]), 2) == 2
-    assert reach_of_movement(torch.tensor([0.0, 0.1, 0.5]), 2) == 2
-    assert reach_of_movement(torch.tensor([0.2, 0.1, 0.5]), 2) == 3
+    assert reach_of_movement(torch.tensor([0.0, 0.0, 0.0]), 2) is Reach.NONE
+    assert reach_of_movement(torch.tensor([0.0, 0.0, 0.5]), 2) is Reach.OWN
+    assert reach_of_movement(torch.tensor([0.0, 0.5, 0.0]), 2) is Reach.SOME
+    assert reach_of_movement(torch.tensor([0.0, 0.1, 0.5]), 2) is Reach.SOME
+    assert reach_of_movement(torch.tensor([0.2, 0.1, 0.5]), 2) is Reach.EVERY
+
+
+def test_a_movement_names_the_outputs_that_stay_and_its_reach() -> None:
+    moved = movement_of_outputs(attend("causal"), 2, seed=0)
+    assert moved.still == ["the·0", "cat"]
+    assert moved.reach is Reach.SOME
+    assert movement_of_outputs(attend("none"), 2, seed=0).reach is Reach.EVERY
+    for seed in (-1, MAX_SEED + 1):
+        with pytest.raises(ValueError, match=rf"seed \({seed}\) must be between 0"):
+            movement_of_outputs(attend("causal"), 2, seed=seed)
+    movement_of_outputs(attend("causal", seed=MAX_SEED), 2, seed=MAX_SEED)
+
+
+def test_a_mask_with_its_empty_rows_opened_keeps_the_others() -> None:
+    mask = torch.tensor([[True, False], [False, False]])
+    assert kept(mask).tolist() == [[True, False], [True, True]]
 
 
 def test_weight_on_masked_keys_is_summed_by_query_and_nan_is_none() -> None:
@@ -150,8 +178,7 @@ def test_pytorch_agrees_with_core_where_each_interface_gets_its_own_form(kind) -
     found = torch_conventions(seen)
     assert torch.equal(found.function_mask, seen.mask)
     assert torch.equal(found.layer_mask, ~seen.mask)
-    assert found.function_difference < 1e-6
-    assert found.layer_difference < 1e-6
+    assert found.difference < 1e-6
     open_rows = ~seen.blocked
     torch.testing.assert_close(
         found.right_weights[open_rows], seen.weights_after[open_rows]
@@ -164,13 +191,18 @@ def test_the_other_form_opens_what_should_be_hidden_and_leaves_nan() -> None:
     found = torch_conventions(seen)
     on_hidden = weight_on_masked(found.opposite_weights, seen.mask)
     torch.testing.assert_close(on_hidden, torch.tensor([1.0, 1, 1, 1, 1, 0]))
+    assert found.opposite_leak == pytest.approx(1)
+    assert found.nan_rows == 1
     assert found.opposite_weights[5].isnan().all()
 
 
 def test_zeros_and_ones_are_added_and_hide_nothing() -> None:
     seen = attend("causal")
     expected = (seen.scores + seen.mask.float()).softmax(dim=-1)
-    torch.testing.assert_close(torch_conventions(seen).float_weights, expected)
+    found = torch_conventions(seen)
+    torch.testing.assert_close(found.float_weights, expected)
+    hidden = expected.masked_fill(seen.mask, 0.0).sum(dim=-1)
+    assert found.float_leak == pytest.approx(hidden.max().item())
 
 
 def test_the_differences_see_a_layer_that_is_not_the_same(monkeypatch) -> None:
@@ -184,7 +216,7 @@ def test_the_differences_see_a_layer_that_is_not_the_same(monkeypatch) -> None:
         return torch_layer
 
     monkeypatch.setattr("core.masking._torch_layer", other_layer)
-    assert torch_conventions(attend("causal")).layer_difference > 0.1
+    assert torch_conventions(attend("causal")).difference > 0.1
 
 
 def test_nothing_here_touches_the_global_generator() -> None:
@@ -218,8 +250,8 @@ def test_tokens_are_the_words_of_a_text_or_plain_positions() -> None:
         ({"d_k": 10**9}, r"d_k \(1000000000\) must be between 1 and"),
         ({"seed": -1}, r"seed \(-1\) must be between 0 and"),
         ({"seed": 2**64}, r"seed \(18446744073709551616\) must be between"),
-        ({"tokens": []}, r"number of tokens \(0\) must be between 1 and 16"),
-        ({"tokens": ["a"] * 17}, r"number of tokens \(17\) must be between 1 and 16"),
+        ({"tokens": []}, r"len\(tokens\) \(0\) must be between 1 and 16"),
+        ({"tokens": ["a"] * 17}, r"len\(tokens\) \(17\) must be between 1 and 16"),
     ],
 )
 def test_a_value_out_of_range_is_named_with_its_rule(settings, sentence) -> None:

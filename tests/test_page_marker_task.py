@@ -1,12 +1,15 @@
 """The marker page: opens on a picture, trains, keeps, resets, moves the marker."""
 
 import json
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages._ui import catalogue
+from core import marker_story
+from pages._ui import catalogue, marker_view
 from tests.test_pages import assert_sound, open_page
 
 (PAGE,) = (info for info in catalogue.list_pages() if info.name == "marker_task")
@@ -83,7 +86,8 @@ def test_a_slider_in_mid_training_keeps_curve_and_weights():
     shown = text(app)
     assert "Step 10 / 63" in shown
     assert "This run keeps its own settings" in shown
-    press(app, "Reset")
+    assert "layers 2 here, 3 there" in shown
+    press(app, "Reset with these settings")
     wait_for(app, "Step 0 / 63")
     assert "keeps its own settings" not in text(app)
 
@@ -104,11 +108,50 @@ def test_a_kept_curve_stays_beside_the_next_run():
     assert "Forget kept" in [button.label for button in app.button]
 
 
+def test_run_and_pause_are_one_button():
+    app = open_marker(**SMALL | {"marker_steps": "10000"})
+    press(app, "Run")
+    assert app.button(key="marker_task_run").label == "Pause"
+    assert "Run" not in [button.label for button in app.button]
+    press(app, "Pause")
+    assert app.button(key="marker_task_run").label == "Run"
+    assert "Paused after" in text(app)
+    assert "steps a second" not in text(app)
+
+
+def test_going_back_to_a_step_tells_of_that_step():
+    app = press(open_marker(**SMALL), "Run")
+    wait_for(app, "the cap of 63 steps is reached")
+    (back,) = (s for s in app.select_slider if s.label == "Go back to step")
+    back.set_value(21).run()
+    shown = text(app)
+    assert "Step 21: loss" in shown
+    assert "after step 21" in shown
+    assert "Step 63:" not in shown
+
+
+def test_the_marker_cannot_be_moved_before_the_model_is_trained():
+    app = open_marker(**SMALL)
+    assert app.slider(key="marker_moved").disabled
+    press(app, "Step 10")
+    wait_for(app, "Step 10 / 63")
+    app.run()
+    assert not app.slider(key="marker_moved").disabled
+
+
+def test_the_task_is_shown_and_its_names_are_defined():
+    shown = text(open_marker(**SMALL))
+    assert "y is 1 where the marker is +1" in shown
+    assert "10,000 steps" not in shown
+    assert "63 steps: about" in shown
+
+
 def test_the_largest_learning_rate_stops_the_run_says_so_and_keeps_the_curve():
     app = press(open_marker(**SMALL | {"marker_rate": "1e+06"}), "Run")
     shown = wait_for(app, "Training stopped")
     assert "learning rate (1e+06) is likely too large" in shown
     assert "no longer finite" in shown
+    assert "nan" not in shown
     assert not app.exception
     frame = app.get("vega_lite_chart")[0].proto
     assert frame.data.data or frame.datasets
@@ -149,10 +192,132 @@ def test_only_heads_that_divide_the_width_are_offered():
     assert list(heads.options) == ["1", "2", "4", "8"]
 
 
-def test_the_prediction_is_measured_on_the_run_and_shows_nothing_before():
-    app = open_marker(**SMALL)
+def commit(app: AppTest, choice: str) -> AppTest:
     (question,) = app.radio
-    assert question.value is None
-    question.set_value("It falls to about half")
-    press(app, "Commit")
-    assert "train it first" in text(app)
+    question.set_value(choice)
+    return press(app, "Commit")
+
+
+def test_the_prediction_shows_nothing_before_the_run_has_trained():
+    app = open_marker(**SMALL)
+    assert app.radio[0].value is None
+    commit(app, "It falls to about half")
+    assert "You committed to: It falls to about half" in text(app)
+    assert not app.success
+    assert not app.warning
+
+
+def test_a_commitment_waits_for_the_run_and_is_judged_then(monkeypatch):
+    moved = SimpleNamespace(position=5, accuracy=0.7, unmoved=1.0, snapshot=None)
+    monkeypatch.setattr(marker_story, "move_marker", lambda trainer, position: moved)
+    app = commit(open_marker(**SMALL), "It ends somewhere between these")
+    press(app, "Run")
+    shown = wait_for(app, "Right.")
+    assert "70.0 % with the marker at position 5" in shown
+    assert "100.0 %" in shown
+    assert "You committed to" not in shown
+    commit(app, "It falls to about half")
+    wait_for(app, "A coin flip is the answer of a model that reads only the old place")
+    commit(app, "It stays where it is")
+    wait_for(app, "training never asked for it")
+
+
+def test_a_busy_trainer_loses_no_commitment(monkeypatch):
+    gate = threading.Event()
+
+    def slowly(trainer, position):
+        gate.wait(20)
+        return SimpleNamespace(position=5, accuracy=0.5, unmoved=1.0, snapshot=None)
+
+    monkeypatch.setattr(marker_story, "move_marker", slowly)
+    app = press(open_marker(**SMALL), "Step 10")
+    wait_for(app, "Step 10 / 63")
+    commit(app, "It falls to about half")
+    assert "You committed to" in text(app)
+    gate.set()
+    assert "50.0 % with the marker at position 5" in wait_for(app, "Right.")
+
+
+def test_a_run_that_has_not_learned_judges_nobody():
+    app = press(open_marker(**SMALL), "Step 1")
+    wait_for(app, "Step 1 / 63")
+    commit(app, "It falls to about half")
+    wait_for(app, "has not learned the task yet")
+
+
+def test_a_model_let_go_is_said_and_its_curve_kept_when_training_begins_again():
+    app = press(open_marker(**SMALL), "Step 10")
+    wait_for(app, "Step 10 / 63")
+    app.slider(key="marker_moved").set_value(5).run()
+    held = app.session_state["_held_marker_task"]
+    with held.run._turns.changed:
+        held.run._seat.attempt.drop_trainer()
+    app.run()
+    assert text(app).count("The model was let go while the page was away") == 1
+    assert "Step 10 / 63" in text(app)
+    press(app, "Step 1")
+    shown = wait_for(app, "Step 1 / 63")
+    assert "let go" not in shown
+    assert [(kept.name, kept.num_steps) for kept in held.kept] == [
+        ("length 10, width 8, heads 2, batch 16, samples 250, seed 0", 10)
+    ]
+    press(app, "Step 10")
+    wait_for(app, "Step 11 / 63")
+    wait_for(app, "with the marker at position 5")
+
+
+def test_a_marker_at_5_is_counted_as_5_everywhere():
+    app = press(open_marker(**SMALL, marker_moved="5"), "Run")
+    wait_for(app, "the cap of 63 steps is reached")
+    wait_for(app, "with the marker at position 5")
+    rows = charts(app)[-1]
+    assert "marker" in json.dumps(rows)
+    assert "key position (0 = CLS)" in json.dumps(rows)
+    assert app.subheader[0].value == "The marker at position 5"
+
+
+def test_without_a_cls_token_no_axis_names_one():
+    app = open_marker(**SMALL, marker_readout="mean")
+    wait_for(app, "Weights of the mean query")
+    shown = json.dumps(charts(app))
+    assert "key position" in shown
+    assert "CLS" not in shown
+
+
+def test_nothing_of_a_chart_but_its_rows_changes_while_a_run_is_live():
+    app = open_marker(**SMALL)
+    wait_for(app, "Weights of CLS")
+    before = [(c.proto.spec, c.proto.alt) for c in app.get("vega_lite_chart")]
+    press(app, "Step 10")
+    wait_for(app, "Step 10 / 63")
+    after = [(c.proto.spec, c.proto.alt) for c in app.get("vega_lite_chart")]
+    assert len(before) == 4
+    assert after == before
+    assert all("the sentence below" in alt for _, alt in after)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_an_experiment_gives_the_same_settings_from_anywhere(number):
+    def run_after(**query: str):
+        app = open_marker(**SMALL, **query)
+        app.button(key=f"marker_try_{number}").click().run()
+        return app.session_state["_held_marker_task"].config
+
+    elsewhere = {"marker_positions": "learned", "marker_readout": "last"}
+    names = {0: ("positional", "readout", "causal"), 2: ("learning_rate",)}
+    names[1] = names[0]
+    here, there = run_after(), run_after(**elsewhere, marker_causal="true")
+    for name in names[number]:
+        assert getattr(here, name) == getattr(there, name)
+
+
+@pytest.mark.parametrize(("dropout", "explained"), [("0.1", True), ("0.0", False)])
+def test_the_code_shown_is_the_code_that_ran(dropout, explained):
+    app = open_marker(**SMALL, marker_dropout=dropout)
+    held = app.session_state["_held_marker_task"]
+    names = [function.__qualname__ for function in marker_view.inside(held)]
+    assert ("scaled_dot_product_attention" in names) is explained
+    assert not [name for name in names if name.split(".")[-1].startswith("_")]
+    shapes = marker_view.shapes(held)
+    assert shapes["scores (B, H, T, S)"] == "(16, 2, 11, 11)"
+    assert shapes["scores of the last layer"] == "(16, 2, 1, 11)"

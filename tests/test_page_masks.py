@@ -8,7 +8,7 @@ from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from core import masking, precision
 from core.tokens import MAX_TOKENS
-from pages._ui import catalogue, masks_view, parts
+from pages._ui import catalogue, masks_view, nan_lab_view, parts
 from tests.test_pages import assert_sound, open_page
 
 PAGE = next(info for info in catalogue.list_pages() if info.name == "masks")
@@ -141,7 +141,7 @@ def test_a_sequence_of_padding_is_drawn_as_nothing_and_named():
     drawn = rows_of(app, "Weights with the mask")
     assert set(drawn["status"]) == {"nothing"}
     assert drawn["weight"].isna().all()
-    assert "sequence 0 is all padding" in app.warning[0].value
+    assert "the sequence is all padding" in app.warning[0].value
     assert "4 of 4 rows sum to 0" in text_of(app)
 
 
@@ -149,9 +149,19 @@ def test_a_window_that_blocks_a_query_names_it():
     app = open_positions(6, kind="sliding window + padding", length=3, window=2)
     drawn = rows_of(app, "Weights with the mask")
     assert set(drawn[drawn["status"] == "nothing"]["query"]) == {"4", "5"}
-    assert "queries 4, 5 have nothing to attend to" in app.warning[0].value
-    assert "| 4 | 0 | 1.000 | 0.000 |" in text_of(app)
-    assert "| 3 | 1 | 1.000 | 1.000 |" in text_of(app)
+    assert 'queries "4", "5" have nothing to attend to' in text_of(app)
+    assert "2 of 6 rows sum to 0, the others to 1" in text_of(app)
+    assert 'alone: "3", padded, reads on' in text_of(app)
+
+
+def test_padded_queries_are_said_to_read_on_only_where_they_do():
+    for settings in (
+        {"kind": "padding", "length": 0},
+        {"kind": "padding", "length": 6},
+        {"kind": "sliding window + padding", "length": 5, "window": 1},
+        {"kind": "causal"},
+    ):
+        assert "reads on" not in text_of(open_positions(6, **settings))
 
 
 def test_no_warning_where_every_query_has_a_key():
@@ -167,6 +177,15 @@ def test_a_changed_token_leaves_what_may_not_read_it_exactly_where_it_was(kind, 
     assert all(distance > 0 for distance in moved[still:])
     expected = '"the·0", "cat"' if still else "none"
     assert f"Exactly 0: {expected}." in text_of(app)
+
+
+def test_only_the_column_of_the_changed_token_is_drawn_and_blocked_queries_say_so():
+    app = open_positions(
+        5, view=CHANGE, kind="sliding window + padding", length=2, window=2, changed=1
+    )
+    column = rows_of(app, "Its column: who may read it")
+    assert column["key"].tolist() == ["1"] * 5
+    assert column["status"].tolist() == ["allowed"] * 3 + ["nothing"] * 2
 
 
 def test_both_conventions_are_shown_and_the_shown_program_runs():
@@ -193,10 +212,52 @@ def test_the_wrong_convention_reads_the_future_and_numbers_are_refused():
         + ["masked", "masked", "allowed"]
         + ["missing"] * 3
     )
-    assert "puts up to 100 % of a row" in text_of(app)
-    assert "1 of 3 rows are NaN" in text_of(app)
+    assert "the others put up to 100 % of their weight" in text_of(app)
+    assert "The opposite: 1 of 3 rows are NaN" in text_of(app)
+    assert "on the 3 rows that have a key" in text_of(app)
     (refusal,) = app.error
     assert "mask must be boolean, True = may attend" in refusal.value
+
+
+@pytest.mark.parametrize(
+    ("settings", "title", "said"),
+    [
+        ({"kind": "padding", "length": 0}, "~mask: NaN", "3 of 3 rows have no key"),
+        (
+            {"kind": "sliding window + padding", "length": 1, "window": 2},
+            "~mask: NaN or right",
+            "1 of 3 rows have no key",
+        ),
+        ({"kind": "padding", "length": 1}, "~mask: right", "on the 3 rows that have"),
+    ],
+)
+def test_the_layer_is_called_right_only_where_it_gives_numbers(settings, title, said):
+    app = open_positions(3, view=CONVENTIONS, **settings)
+    drawn = rows_of(app, f"nn.MultiheadAttention given {title}")
+    assert said in text_of(app)
+    assert ("missing" in set(drawn["status"])) == ("NaN" in title)
+    assert ("differ from core" in text_of(app)) == ("right" in title)
+
+
+def test_the_nan_lab_offers_no_control_without_effect_and_keeps_the_others():
+    app = open_masks(kind="padding", length=3, text="a b c d", seed=7)
+    app.session_state["masks_view"] = NAN_LAB
+    app.run()
+    assert not [*app.selectbox, *app.slider, *app.select_slider, *app.number_input]
+    assert not app.text_input
+    assert "Predict first" not in [block.value for block in app.subheader]
+    app.session_state["masks_view"] = WEIGHTS
+    app.run()
+    assert_sound(app)
+    assert app.selectbox[0].value == "padding"
+    assert app.slider[0].value == 3
+    assert app.text_input[0].value == "a b c d"
+    assert app.number_input[0].value == 7
+
+
+def test_the_prediction_stands_beside_the_weights_alone():
+    for tab in (CHANGE, CONVENTIONS, NAN_LAB):
+        assert not open_masks(view=tab).radio
 
 
 def test_the_nan_lab_shows_every_fill_in_every_precision_beside_core():
@@ -208,17 +269,17 @@ def test_the_nan_lab_shows_every_fill_in_every_precision_beside_core():
     lines = {line.split("`")[1]: line for line in table.splitlines()[2:]}
     assert list(lines) == [*precision.FILLS, precision.CORE]
     assert lines["-inf"].count("NaN") == 3
-    assert lines["-1e4"].count("0.25 each, silent") == 3
-    assert lines["-1e9"].count("0.25 each, silent") == 2
-    assert lines["-1e9"].count("overflows") == 1
+    assert lines["-1e4"].count("0.25 each, no error") == 3
+    assert lines["-1e9"].count("0.25 each, no error") == 2
+    assert lines["-1e9"].count("below the lowest number") == 1
     assert lines[precision.CORE].count("nothing to attend to") == 3
 
 
-@pytest.mark.parametrize("number_type", masks_view.PRECISIONS)
-@pytest.mark.parametrize("method", masks_view.METHODS)
+@pytest.mark.parametrize("number_type", nan_lab_view.PRECISIONS)
+@pytest.mark.parametrize("method", nan_lab_view.METHODS)
 def test_the_nan_lab_shows_forward_and_gradient(number_type, method):
     app = open_masks(view=NAN_LAB, precision=number_type, method=method)
-    table = next(b.value for b in app.markdown if "stored as" in b.value)
+    table = next(b.value for b in app.markdown if "| gradient |" in b.value)
     assert "| NaN, NaN, NaN, NaN | NaN | NaN, NaN, NaN, NaN |" in table.replace(
         "\u2002", " "
     )
@@ -248,8 +309,23 @@ def test_the_prediction_is_answered_from_the_mask_of_the_page(settings, right):
         if number == right:
             assert "Measured" in app.success[-1].value
         else:
-            assert masks_view.ANSWERS[number].misconception in app.warning[-1].value
+            hint = app.warning[-1].value
+            assert ("it is open throughout" in hint) == (right == 3)
+            assert ("no other query" in hint) == (right == 1 and number > right)
+            assert ("No query may read it" in hint) == (right == 0)
             assert not app.success
+
+
+def test_every_wrong_answer_has_a_hint_that_knows_the_right_one():
+    kinds = list(masks_view.ANSWERS)
+    wrong = {
+        (right, picked > kinds.index(right))
+        for right in kinds
+        for picked in range(len(kinds))
+        if picked != kinds.index(right)
+    }
+    assert wrong == set(masks_view.HINTS)
+    assert kinds == list(masking.Reach)
 
 
 def test_a_prediction_without_a_choice_shows_no_answer():
@@ -322,18 +398,19 @@ def test_a_word_that_repeats_is_kept_apart_by_its_position():
     ],
 )
 def test_hostile_words_become_plain_labels(text):
-    app = open_masks(text=text)
+    blocked = {"kind": "sliding window + padding", "length": 1, "window": 1}
+    app = open_masks(text=text, **blocked)  # it names the first query and the blocked
     assert_sound(app)
     seen = masking.masked_attention(
         masking.read_tokens(text, 1), "causal", length=0, window=1, d_k=16, seed=0
     )
     drawn = rows_of(app, "What is allowed")["query"].unique().tolist()
     assert drawn == seen.labels
-    shown = [*app.markdown, *app.caption]
+    shown = [*app.markdown, *app.caption, *app.warning]
     for label in seen.labels:
         assert any(parts.plain(label) in block.value for block in shown)
     for block in shown:
-        assert not block.allow_html
+        assert not getattr(block.proto, "allow_html", False)
         assert ":material/x:" not in block.value
         assert "www." not in block.value
 
@@ -393,8 +470,8 @@ def test_a_shorter_text_takes_the_sliders_with_it():
 
 def test_the_page_and_core_name_the_same_choices():
     assert list(masking.MASKS) == masks_view.KINDS
-    assert list(precision.DTYPES) == masks_view.PRECISIONS
-    assert list(precision.METHODS) == masks_view.METHODS
+    assert list(precision.DTYPES) == nan_lab_view.PRECISIONS
+    assert list(precision.METHODS) == nan_lab_view.METHODS
     assert masks_view.MOST_TOKENS == MAX_TOKENS
 
 
@@ -410,3 +487,28 @@ def test_text_made_plain_holds_no_address_icon_or_arrow_once_unescaped(text):
 def test_ordinary_text_made_plain_holds_no_unseen_sign():
     for text in ("a: b", "1.2e-07", "x - y", "a = b > c", "query (reads)"):
         assert parts.plain(text).replace("\\", "") == text
+
+
+@pytest.mark.parametrize("view", [WEIGHTS, CHANGE, CONVENTIONS])
+def test_every_map_has_a_sentence_with_its_numbers_in_place_of_the_picture(view):
+    app = open_masks(view=view)
+    said = [chart.proto.alt for chart in app.get("vega_lite_chart")]
+    assert len(said) > 1
+    assert all(any(sign.isdigit() for sign in alt) for alt in said), said
+
+
+def test_rows_that_are_nan_are_not_taken_for_weights_in_a_sentence():
+    app = open_masks(view=CONVENTIONS, kind="none")
+    (alt,) = (
+        chart.proto.alt
+        for chart in app.get("vega_lite_chart")
+        if "the opposite" in chart.proto.alt
+    )
+    assert alt.endswith(
+        "no query of the map has anything to attend to; 6 of 6 rows NaN"
+    )
+
+
+def test_only_a_refusal_is_explained_and_a_fault_is_not_hidden():
+    with pytest.raises(ValueError, match="is not in list"), parts.explained():
+        [].index(3)

@@ -35,7 +35,7 @@ def matrix_of(app, title, row, column, value):
 
 
 def captions_of(app):
-    return " ".join(block.value.replace("\\", "") for block in app.caption)
+    return " ".join(block.value.replace("\\", "") for block in app.markdown)
 
 
 def chosen(app, name):
@@ -170,11 +170,11 @@ def test_the_row_looked_at_stays_inside_a_length_that_shrinks():
 
 
 def test_one_matrix_shifts_every_position_and_the_miss_is_rounding():
-    app = open_positional("Shift", offset=-9, d_model=12)
+    app = open_positional("Shift", offset=-9, d_model=8)
     drawn = matrix_of(app, "The matrix", "to", "source", "factor")
-    table = positional.sinusoidal_encoding(40, 12, dtype=torch.float64)
+    table = positional.sinusoidal_encoding(40, 8, dtype=torch.float64)
     torch.testing.assert_close(table[9:] @ drawn.T, table[:-9], atol=1e-6, rtol=0)
-    missed = next(m.value for m in app.metric if m.label == "Largest miss, pairs")
+    missed = next(m.value for m in app.metric if m.label.startswith("Miss, sine"))
     assert 0 < float(missed) < 1e-5
     assert "moves all 100 positions back by 9" in captions_of(app)
 
@@ -182,17 +182,36 @@ def test_one_matrix_shifts_every_position_and_the_miss_is_rounding():
 def test_the_lone_sine_of_an_odd_width_is_named_with_its_miss():
     app = open_positional("Shift", offset=5, d_model=7, base=10)
     numbers = {metric.label: float(metric.value.split()[0]) for metric in app.metric}
-    assert numbers["Largest miss, pairs"] < 1e-5
-    assert numbers["Largest miss, lone sine"] > 0.1
+    assert numbers["Miss, sine-cosine pairs"] < 1e-5
+    assert numbers["Miss, lone sine"] > 0.1
     assert "dimension 6: a sine without its cosine" in captions_of(app)
+
+
+def test_of_a_wide_shift_the_first_eight_dimensions_are_drawn():
+    app = open_positional("Shift")
+    title = "The matrix that shifts every position, its first 8 of 64 dimensions"
+    drawn = matrix_of(app, title, "to", "source", "factor")
+    expected = positional.shift_matrix(7, 64, dtype=torch.float64)[:8, :8]
+    torch.testing.assert_close(drawn, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("view", ["Similarity", "Binary counter"])
+def test_the_chosen_position_is_marked_in_every_map(view):
+    app = open_positional(view, position=11, counted=11)
+    titles = {
+        "Similarity": ["PE"],
+        "Binary counter": ["Counting in binary", "Sinusoids"],
+    }[view]
+    for title in titles:
+        rows = rows_of(app, title)
+        assert set(rows[rows["marked"]]["position"]) == {11}
 
 
 def test_a_learned_table_ends_where_sinusoids_go_on():
     app = open_positional("Learned table", max_len=8, tokens=9)
     assert not app.exception
-    (refusal,) = app.error
-    assert "(9) must be at most" in refusal.value.replace("\\", "")
-    assert "(8)" in refusal.value.replace("\\", "")
+    assert not app.error
+    assert app.warning[0].value.startswith("A table of 8 positions, 9 tokens")
     learned = rows_of(app, "Learned table")
     missing = learned[learned["status"] == "missing"]
     assert set(missing["position"]) == {8}
@@ -252,7 +271,7 @@ def test_the_swap_is_judged_from_the_layer():
     app = open_positional()
     assert app.radio[0].value is None
     assert "Choose an answer first" in press(app, "Commit").info[0].value
-    assert "Only a mean" in answer(app, 1).warning[0].value
+    assert "The mean over" in answer(app, 1).warning[0].value
     assert "no place stands" in answer(app, 2).warning[0].value
     assert app.success.len == 0
     assert "Right" in answer(app, 0).success[0].value
@@ -274,7 +293,7 @@ def test_an_experiment_sets_its_controls_and_shows_what_it_says(number):
     assert not app.exception
     assert app.session_state["positional_view"] == settings["view"]
     expected = [
-        lambda: "must be at most" in app.error[0].value.replace("\\", ""),
+        lambda: "8 positions, 9 tokens" in app.warning[0].value,
         lambda: "a sine without its cosine" in captions_of(app),
         lambda: (
             "2.00 with itself" in captions_of(app)

@@ -55,6 +55,6 @@ def test_a_page_answers_at_both_ends_of_every_control(info):
             if index >= len(app.get(kind)):
                 break
             for end in ends(app.get(kind)[index]):
-                if index < len(app.get(kind)):
+                if index < len(app.get(kind)) and not app.get(kind)[index].disabled:
                     app.get(kind)[index].set_value(end).run()
                     assert not app.exception, (kind, index, end)

@@ -53,7 +53,8 @@ def test_a_trainer_goes_after_its_grace_and_the_curve_stays(make_scheduler):
     assert "The model was let go while the page was away" in run.message
     run.unpark()
     assert run.state is RunState.PAUSED
-    assert "The model was let go while the page was away" in run.message
+    assert run.status().let_go
+    assert run.message.endswith("Training begins again at step 0.")
     assert run.records == expected_records(3, 5)
     with pytest.raises(StaleRunError, match="The model was let go"):
         run.ask(lambda trainer: trainer.count).result(0)
@@ -61,6 +62,7 @@ def test_a_trainer_goes_after_its_grace_and_the_curve_stays(make_scheduler):
     wait_until(lambda: run.state is RunState.FINISHED)
     assert run.records == expected_records(3, 9)
     assert (run.message, run.generation) == ("enough after 9 steps", 1)
+    assert not run.status().let_go
 
 
 def test_a_running_run_whose_model_is_gone_comes_back_paused(make_scheduler):

@@ -13,7 +13,6 @@ from core.positional import (
     binary_counter,
     measure_shift,
     position_similarity,
-    shift_error,
     shift_matrix,
     sinusoidal_encoding,
     wavelengths,
@@ -93,9 +92,9 @@ def test_one_matrix_shifts_every_position(offset: int, d_model: int) -> None:
     matrix = shift_matrix(offset, d_model, dtype=torch.float64)
     position = torch.arange(11, 71)
     torch.testing.assert_close(table[position] @ matrix.T, table[position + offset])
-    error = shift_error(offset, d_model, num_positions=60, dtype=torch.float64)
-    assert error < 1e-12
-    assert shift_error(offset, d_model, num_positions=60) < 1e-5
+    exact = measure_shift(offset, d_model, num_positions=60, dtype=torch.float64)
+    assert exact.missed.max() < 1e-12
+    assert measure_shift(offset, d_model, num_positions=60).missed.max() < 1e-5
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 10])
@@ -114,8 +113,8 @@ def test_a_lone_sine_cannot_be_shifted_but_the_pairs_can(d_model: int) -> None:
     missed = (table[:26] @ matrix.T - table[4:]).abs().amax(dim=0)
     assert (missed[:-1] < 1e-12).all()
     assert missed[-1] > 0.1
-    error = shift_error(4, d_model, num_positions=26, base=10.0)
-    assert error == pytest.approx(missed[-1].item(), abs=1e-6)
+    measured = measure_shift(4, d_model, num_positions=26, base=10.0).missed
+    torch.testing.assert_close(measured.double(), missed, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("offset", [-6, 0, 4])
@@ -229,7 +228,7 @@ def test_no_encoding_moves_the_global_generator() -> None:
     before = torch.get_rng_state()
     LearnedPositionalEncoding(5, 4)(torch.zeros(1, 2, 4))
     SinusoidalPositionalEncoding(5, 4)(torch.zeros(1, 2, 4))
-    shift_error(2, 4, num_positions=3)
+    measure_shift(2, 4, num_positions=3)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -245,7 +244,7 @@ def test_bad_arguments_are_named_with_their_values() -> None:
     with pytest.raises(ValueError, match=r"offset must be a whole number, got 1\.5"):
         shift_matrix(1.5, 4)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"num_positions \(0\) must be at least 1"):
-        shift_error(1, 4, num_positions=0)
+        measure_shift(1, 4, num_positions=0)
     with pytest.raises(ValueError, match=r"bits \(63\) must be between 1 and 62"):
         binary_counter(4, 63)
     with pytest.raises(ValueError, match=r"encoding must be \(T, d_model\), got"):

@@ -57,7 +57,7 @@ def test_minus_one_billion_overflows_float16(method: str) -> None:
     assert row.kind == "overflow"
     assert row.stored == -math.inf
     assert math.isnan(row.output)
-    assert "float16 ends at -65504" in row.verdict
+    assert "The lowest number of float16 is -65504" in row.verdict
 
 
 def test_masked_fill_refuses_what_float16_cannot_hold_as_the_verdict_says() -> None:

@@ -13,7 +13,6 @@ from core.positional import (
 )
 from core.probes import (
     change_one_token,
-    learned_positions,
     new_order,
     permutation_distances,
     position_tables,
@@ -236,13 +235,22 @@ def test_tables_side_by_side_show_where_the_learned_one_ends() -> None:
     assert position_tables(0, 3, max_len=8, seed=4).learned.shape == (0, 3)
 
 
-def test_learned_positions_past_the_table_are_refused_with_both_numbers() -> None:
+def test_tables_past_the_learned_one_carry_its_refusal_with_both_numbers() -> None:
     before = torch.get_rng_state()
-    assert learned_positions(8, 3, max_len=8, seed=4).shape == (8, 3)
+    assert position_tables(8, 3, max_len=8, seed=4).refusal == ""
     assert torch.equal(before, torch.get_rng_state())
-    with pytest.raises(
-        ValueError, match=r"seq_len \(9\) must be at most max_len \(8\)"
-    ):
-        learned_positions(9, 3, max_len=8, seed=4)
+    refusal = position_tables(9, 3, max_len=8, seed=4).refusal
+    assert refusal.startswith("seq_len (9) must be at most max_len (8)")
     with pytest.raises(ValueError, match=r"seq_len \(-1\) must be at least 0"):
-        learned_positions(-1, 3, max_len=8, seed=4)
+        position_tables(-1, 3, max_len=8, seed=4)
+
+
+def test_a_negative_seed_is_refused_whatever_is_drawn() -> None:
+    rule = r"seed \(-1\) must be between 0 and 2147483647"
+    for how in ("swap", "reverse", "shuffle"):
+        with pytest.raises(ValueError, match=rule):
+            new_order(3, how, seed=-1)
+    with pytest.raises(ValueError, match=rule):
+        probe_order(torch.zeros(3, 4), [0, 1, 2], seed=-1)
+    with pytest.raises(ValueError, match=rule):
+        position_tables(3, 4, max_len=8, seed=-1)

@@ -42,6 +42,7 @@ def test_a_new_run_says_so_and_takes_no_step(scheduler):
         steps_per_second=0.0,
         queue_place=None,
         snapshot_count=0,
+        let_go=False,
     )
     assert (run.records, run.snapshots) == ([], [])
 
@@ -88,6 +89,18 @@ def test_records_and_snapshots_are_copies(scheduler):
     run.records.clear()
     run.snapshots.clear()
     assert (len(run.records), len(run.snapshots)) == (3, 4)
+
+
+def test_a_look_is_taken_at_one_moment(scheduler):
+    run = scheduler.submit(FakeTrainer, max_steps=MANY, snapshot_every=1)
+    run.start()
+    looks = [run.look()]
+    while looks[-1].status.step_count < 300:
+        looks.append(run.look())
+    run.pause()
+    for look in looks:
+        assert look.status.step_count == len(look.records)
+        assert look.status.snapshot_count == len(look.snapshots)
 
 
 def test_pause_answers_at_once_and_ends_with_the_step_under_way(scheduler):

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from core.attention import scaled_dot_product_attention
+from core.initial import generator_from
 from core.scaling import (
     DIVISORS,
     POWERS_OF_TWO,
     expected_variance,
-    generator_from,
     jacobian_norm,
     lab_table,
     measured_divisor,
@@ -127,14 +127,16 @@ def test_raw_scores_grow_as_the_root_of_the_width_and_saturate_eight_keys() -> N
     widths = (4, 16, 64, 256, 1024)
     sweep = saturation_sweep(widths, num_keys=8, num_trials=1_000, generator=seeded())
     raw, scaled = sweep["nothing"], sweep["sqrt_d_k"]
-    expected = torch.tensor([2.0, 4.0, 8.0, 16.0, 32.0])
-    torch.testing.assert_close(raw.score_std, expected, rtol=0.05, atol=0)
+    expected = torch.tensor([2.0, 4.0, 8.0, 16.0, 32.0]).double()
+    spread = raw.score_variance.mean(dim=-1).sqrt()
+    torch.testing.assert_close(spread, expected, rtol=0.05, atol=0)
     largest = raw.largest_weight.mean(dim=-1)
-    expected = torch.tensor([0.53, 0.75, 0.88, 0.94, 0.97])
+    expected = torch.tensor([0.53, 0.75, 0.88, 0.94, 0.97]).double()
     torch.testing.assert_close(largest, expected, rtol=0, atol=0.02)
-    torch.testing.assert_close(scaled.score_std, torch.ones(5), rtol=0.05, atol=0)
+    spread = scaled.score_variance.mean(dim=-1).sqrt()
+    torch.testing.assert_close(spread, torch.ones(5).double(), rtol=0.05, atol=0)
     flat = scaled.largest_weight.mean(dim=-1)
-    torch.testing.assert_close(flat, torch.full((5,), 0.35), rtol=0, atol=0.02)
+    torch.testing.assert_close(flat, torch.full((5,), 0.35).double(), rtol=0, atol=0.02)
 
 
 def test_raw_gradient_vanishes_with_width_and_scaled_gradient_does_not() -> None:
@@ -289,7 +291,7 @@ def test_arguments_out_of_range_are_named_with_their_values() -> None:
     with pytest.raises(ValueError, match="scale must be finite, got inf"):
         measure(scale=math.inf)
     with pytest.raises(
-        ValueError, match="divisor must be one of 'nothing', 'sqrt_d_k'"
+        ValueError, match=r"divisors\[0\] must be one of 'nothing', 'sqrt_d_k'"
     ):
         saturation_sweep(
             num_keys=4, num_trials=3, generator=seeded(), divisors=["sqrt"]
@@ -312,20 +314,19 @@ def test_a_layer_divides_by_the_root_of_the_width_of_one_head(
 ) -> None:
     for seq_len in (1, 11):  # the length of the sequence plays no part
         measured = measured_divisor(d_model, num_heads, seq_len=seq_len, seed=3)
-        assert measured == pytest.approx(math.sqrt(d_model / num_heads), rel=1e-5)
+        d_k = d_model // num_heads
+        assert measured.divisor == pytest.approx(math.sqrt(d_k), rel=1e-5)
+        assert measured.width == d_k
 
 
-def test_measured_divisor_refuses_heads_that_do_not_fit() -> None:
+def test_measured_divisor_refuses_heads_that_do_not_fit_and_no_tokens() -> None:
     rule = r"d_model \(10\) must be divisible by num_heads \(3\)"
     with pytest.raises(ValueError, match=rule):
         measured_divisor(10, 3, seq_len=2)
-
-
-def test_generator_from_a_seed_gives_the_numbers_of_that_seed() -> None:
-    mine = torch.randn(5, generator=generator_from(11))
-    torch.testing.assert_close(mine, torch.randn(5, generator=seeded(11)))
-    with pytest.raises(ValueError, match=r"seed \(-1\) must be between 0 and"):
-        generator_from(-1)
+    for seq_len in (0, -1):
+        rule = rf"seq_len \({seq_len}\) must be at least 1"
+        with pytest.raises(ValueError, match=rule):
+            measured_divisor(6, 2, seq_len=seq_len)
 
 
 def test_pieces_of_the_page_leave_the_global_generator_alone() -> None:

@@ -11,6 +11,7 @@ def test_a_written_run_reads_back_the_same(tmp_path):
     write_run(tmp_path / "run.csv", records, seed=5)
     run = read_run(tmp_path / "run.csv")
     assert run.made_by["seed"] == "5"
+    assert run.origin.startswith("Made by python -m core.shipped, seed 5, torch ")
     assert [(r.step, r.loss, r.accuracy) for r in run.records] == [
         (1, 0.5, None),
         (2, 0.25, 0.75),

@@ -11,6 +11,7 @@ from core.tokens import (
     MAX_LABEL_LENGTH,
     MAX_TEXT_LENGTH,
     MAX_TOKENS,
+    distinct_labels,
     position_labels,
     split_into_tokens,
     token_embeddings,
@@ -69,6 +70,8 @@ def test_what_is_not_text_is_refused() -> None:
 def test_repeated_words_are_told_apart_by_position() -> None:
     labels = token_labels(["the", "cat", "saw", "my", "the"])
     assert labels == ["the·0", "cat", "saw", "my", "the·4"]
+    assert distinct_labels(labels) == labels
+    assert distinct_labels([3, 0, 3]) == ["3·0", "0", "3·2"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,7 @@ def test_no_token_gives_an_empty_table() -> None:
 def test_bad_sizes_of_embeddings_are_named() -> None:
     with pytest.raises(ValueError, match=r"d_model \(0\) must be at least 1"):
         token_embeddings(["a"], 0, 0)
-    with pytest.raises(ValueError, match=r"seed \(-1\) must be at least 0"):
+    with pytest.raises(ValueError, match=r"seed \(-1\) must be between 0 and"):
         token_embeddings(["a"], 3, -1)
 
 
@@ -164,3 +167,9 @@ def test_embeddings_leave_the_global_generator_alone() -> None:
     before = torch.get_rng_state()
     token_embeddings(["a", "b"], 17, 0)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_word_that_means_something_to_the_browsers_objects_is_a_plain_label():
+    (label, _) = token_labels(["__proto__", "cat"])
+    assert label != "__proto__"
+    assert label.replace("\u2060", "") == "__proto__"

@@ -1,11 +1,13 @@
 """Bars and points: one row of weights, what moved, a few numbers side by side."""
 
+import math
 from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
 
 from core.charts import marks
+from core.charts.lines import divisor_colours
 from core.charts.palette import palette
 from core.checks import require_choice, require_number
 
@@ -32,9 +34,7 @@ def bars(
     kind: str = "weight",
     series: tuple[str, ...] = ("raw", "÷ √d_k"),
     limit: float = 1.0,
-    show_values: bool = True,
     x_title: str = "key (is read)",
-    y_title: str | None = None,
     title: str = "One row of weights",
     height: int = 280,
     dark: bool = False,
@@ -44,12 +44,9 @@ def bars(
     Args:
         frame: From ``tidy.bars_frame`` with the column that ``kind`` names.
         kind: "weight" or "gradient".
-        series: Names in their order within a key: the first is drawn as raw, the second
-            as scaled.
+        series: Names of divisors in their order within a key; each has its colour.
         limit: End of the y axis; it starts at 0, for a gradient at ``-limit``.
-        show_values: Whether each bar carries its number, where there is room.
         x_title: Axis title.
-        y_title: Axis title in place of the usual one.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -60,36 +57,33 @@ def bars(
     require_choice("kind", kind, BAR_KINDS)
     require_number("limit", limit, 1e-12)
     what = BAR_KINDS[kind]
-    shown = palette(dark)
     across = alt.X("key:N", sort=None, axis=marks.axis(x_title, ticks=False))
     beside = alt.XOffset("series:N", sort=None, scale=alt.Scale(domain=list(series)))
     up = alt.Y(
         f"{kind}:Q",
         scale=marks.number_scale((-limit if what.signed else 0.0, limit)),
-        axis=marks.axis(y_title or what.title),
+        axis=marks.axis(what.title),
     )
-    colour = marks.named_colours(
-        "series",
-        series,
-        colours=(shown.wrong, shown.right, *shown.series[2:]),
-        symbol="square",
-    )
+    colours = divisor_colours(series, dark=dark)
+    colour = marks.named_colours("series", series, colours=colours, symbol="square")
     words = f"datum.series + ', key ' + datum.key + ': ' + format(datum.{kind}, '.4f')"
     bar = alt.Chart().mark_bar(clip=True, tooltip={"expr": words})
-    drawn = [bar.encode(x=across, xOffset=beside, y=up, color=colour)]
-    if show_values:
-        number = f"{_ROOM_FOR_NUMBER} ? format(datum.{kind}, '{what.digits}') : ''"
-        text = _numbers(number, field=kind, dark=dark)
-        drawn.append(text.encode(x=across, xOffset=beside, y=up))
-    return marks.layered(frame, *drawn, title=title, height=height, dark=dark)
+    number = f"{_ROOM_FOR_NUMBER} ? format(datum.{kind}, '{what.digits}') : ''"
+    text = _numbers(number, field=kind, dark=dark)
+    return marks.layered(
+        frame,
+        bar.encode(x=across, xOffset=beside, y=up, color=colour),
+        text.encode(x=across, xOffset=beside, y=up),
+        title=title,
+        height=height,
+        dark=dark,
+    )
 
 
 def movement(
     frame: pd.DataFrame,
     *,
     limit: float = 1.0,
-    x_title: str = "position",
-    y_title: str = "distance the output moved",
     title: str = "How far each output moved",
     height: int = 260,
     dark: bool = False,
@@ -99,8 +93,6 @@ def movement(
     Args:
         frame: From ``tidy.movement_frame``.
         limit: End of the y axis; it starts at 0.
-        x_title: Axis title.
-        y_title: Axis title with its unit.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -110,9 +102,11 @@ def movement(
     """
     require_number("limit", limit, 1e-12)
     shown = palette(dark)
-    across = alt.X("position:N", sort=None, axis=marks.axis(x_title, ticks=False))
+    across = alt.X("position:N", sort=None, axis=marks.axis("position", ticks=False))
     up = alt.Y(
-        "moved:Q", scale=marks.number_scale((0.0, limit)), axis=marks.axis(y_title)
+        "moved:Q",
+        scale=marks.number_scale((0.0, limit)),
+        axis=marks.axis("distance the output moved"),
     )
     words = (
         "datum.moved === 0 ? 'the output at ' + datum.position + ' did not move'"
@@ -145,7 +139,8 @@ def comparison(
         series: Names in the order of their colours and point shapes.
         domain: Ends of the axis; a number outside is drawn at the end, and its text
             tells its size.
-        log: Whether the axis is logarithmic; both ends must then be above 0.
+        log: Whether the axis is logarithmic; both ends must then be above 0, and the
+            first is the place of 0, two powers of ten before the others.
         digits: Format of the numbers, as d3 writes it.
         x_title: Axis title with its unit.
         title: Title of the picture.
@@ -160,7 +155,7 @@ def comparison(
     shown = palette(dark)
     across = alt.X(
         "value:Q", scale=marks.number_scale(domain, log=log, clamp=True),
-        axis=marks.number_axis(x_title, domain, log=log),
+        axis=_axis_from_zero(x_title, domain) if log else marks.axis(x_title),
     )  # fmt: skip
     up = alt.Y("label:N", sort=None, axis=marks.axis("", ticks=False, labelLimit=220))
     beside = alt.YOffset("series:N", sort=None, scale=alt.Scale(domain=list(series)))
@@ -184,6 +179,16 @@ def comparison(
         height=height,
         dark=dark,
     )
+
+
+def _axis_from_zero(title: str, domain: tuple[float, float]) -> alt.Axis:
+    """Return a logarithmic axis whose first tick stands for 0, which has no power."""
+    low, high = (round(math.log10(end)) for end in domain)
+    powers = [10.0**power for power in range(low + 2, high + 1)]
+    small = "datum.value < 0.001 || datum.value >= 100000"
+    words = f"{small} ? format(datum.value, '.0e') : format(datum.value, '~r')"
+    zero = f"datum.value < {domain[0] * 10:g} ? '0' : "
+    return marks.axis(title, values=[domain[0], *powers], labelExpr=zero + words)
 
 
 def _numbers(text: str, *, field: str, dark: bool) -> alt.Chart:

@@ -1,9 +1,12 @@
-"""The binary counter that sinusoids are a smooth relative of."""
+"""Rows of positions with one marked: a binary counter, and heat maps beside it."""
+
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from core.charts import marks
+from core.charts.heatmap import heatmap
 from core.charts.palette import palette
 
 
@@ -17,7 +20,8 @@ def digits(
     """Draw the binary digits of each position: the first flips fastest.
 
     Args:
-        frame: From ``tidy.digits_frame``.
+        frame: From ``tidy.digits_frame``, with the column ``marked``: whether the
+            position is framed.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -42,7 +46,35 @@ def digits(
         frame,
         cell.encode(x=across, y=up, color=colour),
         number.encode(x=across, y=up),
+        _frame_of_row(dark=dark).encode(y=up),
         title=title,
         height=height,
         dark=dark,
+    )
+
+
+def marked_heatmap(
+    frame: pd.DataFrame, *, dark: bool = False, **options: Any
+) -> alt.LayerChart:
+    """Draw a heat map of positions with a frame round each marked row.
+
+    Args:
+        frame: As for ``heatmap``, of the kind "similarity" or "encoding", with the
+            column ``marked``: whether the position is framed.
+        dark: Whether the theme is dark.
+        **options: Options of ``heatmap``.
+    """
+    chart = heatmap(frame, dark=dark, **options)
+    up = alt.Y("position:N", sort=None)
+    chart.layer.append(_frame_of_row(dark=dark).encode(y=up))
+    return chart
+
+
+def _frame_of_row(*, dark: bool) -> alt.Chart:
+    return (
+        alt.Chart()
+        .transform_filter("datum.marked")
+        .transform_aggregate(cells="count()", groupby=["position"])
+        .mark_rect(filled=False, stroke=palette(dark).text, strokeWidth=2)
+        .encode(x=alt.value(0), x2=alt.value("width"))
     )

@@ -47,10 +47,6 @@ MATRIX_KINDS = {
         *_QUERY, "allowed", *_QUERY_TITLES, "may attend", "allowed",
         "\"query '\" + datum.query + \"' may read key '\" + datum.key + \"'\"",
     ),
-    "difference": MatrixKind(
-        *_QUERY, "difference", *_QUERY_TITLES, "difference", "purpleorange",
-        f'"{_PAIR}: difference " + format(datum.difference, "+.3g")',
-    ),
     "similarity": MatrixKind(
         "position", "other", "similarity", "position", "position", "similarity",
         "purpleorange",
@@ -73,7 +69,6 @@ MATRIX_KINDS = {
 
 # Signs and numbers are left out where a cell is smaller than they are.
 _SIZE = "min(bandwidth('x'), bandwidth('y'))"
-_CROSS = f"{_SIZE} > 4 ? '×' : ''"
 _ROOM_FOR_NUMBER = "bandwidth('x') > 27 && bandwidth('y') > 13"
 # A gap between cells of a few pixels would wash out their colours.
 _GAP = "bandwidth('x') > 6 && bandwidth('y') > 6 ? 0.5 : 0"
@@ -88,28 +83,23 @@ def heatmap(
     show_values: bool = False,
     legend: bool = True,
     height: int = 380,
-    row_title: str | None = None,
-    column_title: str | None = None,
     dark: bool = False,
 ) -> alt.LayerChart:
     """Draw a matrix: rows are queries, columns are keys, as in the tensor.
 
     Weights lie on viridis from 0 to ``limit``; what has a sign lies on a diverging
     scale from ``-limit`` to ``limit``. A masked cell is grey with a cross, a query
-    without any key it may read is grey and says so, a cell without a number is grey
-    and blank.
+    without any key it may read is grey and says so, a cell that is not a number is
+    grey and says NaN.
 
     Args:
         frame: From ``tidy.matrix_frame`` with the same ``kind``.
-        kind: "weight", "score", "allowed", "difference", "similarity",
-            "encoding" or "map".
+        kind: "weight", "score", "allowed", "similarity", "encoding" or "map".
         title: Title of the picture.
         limit: End of the colour scale.
         show_values: Whether each cell carries its number, where there is room for it.
         legend: Whether to draw the colour scale.
         height: Height in pixels, title and axes counted in.
-        row_title: Axis title in place of the usual one.
-        column_title: Axis title in place of the usual one.
         dark: Whether the theme is dark.
 
     Raises:
@@ -121,12 +111,12 @@ def heatmap(
     x = alt.X(
         f"{what.column}:N",
         sort=None,
-        axis=marks.axis(column_title or what.column_title, ticks=False, domain=False),
+        axis=marks.axis(what.column_title, ticks=False, domain=False),
     )
     y = alt.Y(
         f"{what.row}:N",
         sort=None,
-        axis=marks.axis(row_title or what.row_title, ticks=False, domain=False),
+        axis=marks.axis(what.row_title, ticks=False, domain=False),
     )
     drawn = [_cells(what, limit=limit, legend=legend, dark=dark).encode(x=x, y=y)]
     maskable = what.row == "query"
@@ -175,7 +165,7 @@ def _tooltip(what: MatrixKind) -> str:
     return (
         f"datum.status === 'allowed' ? {what.words}"
         f" : datum.status === 'masked' ? {masked}"
-        f" : datum.status === 'nothing' ? {nothing} : 'no value'"
+        f" : datum.status === 'nothing' ? {nothing} : 'NaN: not a number'"
     )
 
 
@@ -183,23 +173,23 @@ def _signs(
     what: MatrixKind, *, limit: float, show_values: bool, dark: bool
 ) -> alt.Chart:
     """Return the crosses of masked cells, and with them the numbers of the others."""
-    masked = "datum.status === 'masked'"
+    masked, missing = "datum.status === 'masked'", "datum.status === 'missing'"
+    sign = f"{_SIZE} <= 4 ? '' : {masked} ? '×' : 'NaN'"
     look: dict[str, Any] = {
         "tooltip": {"expr": _tooltip(what)},
-        "fontSize": {"expr": f"clamp({_SIZE}, 4, 12)"},
+        "fontSize": {"expr": f"clamp({missing} ? {_SIZE} / 2 : {_SIZE}, 4, 12)"},
     }
     mark = palette(dark).masked_mark
     if not show_values:
-        crosses = marks.rows_where("status", "masked")
-        return crosses.mark_text(text={"expr": _CROSS}, color=mark, **look)
-    number, cross = f"format(datum.{what.value}, '.2f')", _CROSS
-    if what.scheme == "allowed":
-        number = cross = f"datum.{what.value}"
-    text = f"{masked} ? {cross} : {_ROOM_FOR_NUMBER} ? {number} : ''"
-    ink = f"{masked} ? '{mark}' : {_ink(what, limit=limit, dark=dark)}"
-    numbered = alt.Chart().transform_filter(
-        "datum.status === 'allowed' || datum.status === 'masked'"
+        crosses = alt.Chart().transform_filter(f"{masked} || {missing}")
+        return crosses.mark_text(text={"expr": sign}, color=mark, **look)
+    digits = ".0f" if what.scheme == "allowed" else ".2f"
+    number = f"{_ROOM_FOR_NUMBER} ? format(datum.{what.value}, '{digits}') : ''"
+    text = f"datum.status === 'allowed' ? {number} : {sign}"
+    ink = (
+        f"datum.status === 'allowed' ? {_ink(what, limit=limit, dark=dark)} : '{mark}'"
     )
+    numbered = alt.Chart().transform_filter("datum.status !== 'nothing'")
     return numbered.mark_text(text={"expr": text}, color={"expr": ink}, **look)
 
 

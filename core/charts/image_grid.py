@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from core.charts.palette import PURPLE_ORANGE, VIRIDIS, channels, palette
-from core.checks import require_choice, require_int, require_number
+from core.checks import RefusedError, require_choice, require_int, require_number
 
 LOOKS = {"weight": VIRIDIS, "diverging": PURPLE_ORANGE}
 _SHADES = 256
@@ -42,7 +42,7 @@ def matrix_image(
     require_number("limit", limit, 1e-12)
     require_int("cell", cell, 1)
     if matrix.ndim != 2:
-        raise ValueError(f"matrix must have 2 dimensions, got {matrix.ndim}")
+        raise RefusedError(f"matrix must have 2 dimensions, got {matrix.ndim}")
     low = 0.0 if look == "weight" else -limit
     finite = np.isfinite(matrix)
     share = np.clip((np.where(finite, matrix, low) - low) / (limit - low), 0, 1)
@@ -129,10 +129,10 @@ def _common_shape(
 ) -> tuple[int, int]:
     shapes = {np.shape(matrix) for row in matrices for matrix in row}
     if len(shapes) != 1:
-        raise ValueError(f"matrices must share one shape, got {sorted(shapes)}")
+        raise RefusedError(f"matrices must share one shape, got {sorted(shapes)}")
     counts = {len(row) for row in matrices}
     if len(matrices) != len(row_labels) or counts != {len(column_labels)}:
-        raise ValueError(
+        raise RefusedError(
             f"labels ({len(row_labels)} rows, {len(column_labels)} columns) must fit "
             f"the matrices ({len(matrices)} rows, {sorted(counts)} columns)"
         )

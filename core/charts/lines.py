@@ -1,6 +1,5 @@
 """Lines over something that grows: a sweep, positions, the weights of a readout."""
 
-import json
 from typing import Any
 
 import altair as alt
@@ -8,9 +7,18 @@ import pandas as pd
 
 from core.charts import marks
 from core.charts.palette import palette
-from core.checks import require_choice, require_int
+from core.checks import require_int
 
 BAND_OPACITY = 0.15
+_DOTS = [2, 3]  # of a line to compare with; the rule at the chosen width has dashes
+_BESIDE = 0.2  # between the bars of two layers, in positions
+_MARKER_EVERY = 8  # a line over positions carries its point shape at every such one
+_WIDTHS = "d_k: width of a query and a key (log scale)"
+_SWEEP_WORDS = (
+    "datum.series + ' at d_k = ' + datum.d_k + ': median '"
+    " + format(datum.median, '.3~g') + ', 10–90 % of trials '"
+    " + format(datum.low, '.3~g') + ' to ' + format(datum.high, '.3~g')"
+)
 
 
 def sweep(
@@ -18,11 +26,9 @@ def sweep(
     *,
     series: tuple[str, ...] = ("raw", "÷ √d_k"),
     references: tuple[str, ...] = (),
-    x: str = "d_k",
-    x_title: str = "d_k: width of a query and a key (log scale)",
-    x_domain: tuple[float, float] | None = None,
+    x_domain: tuple[float, float],
     y_title: str = "value",
-    y_domain: tuple[float, float] | None = None,
+    y_domain: tuple[float, float],
     log_y: bool = False,
     chosen_label: str = "chosen",
     title: str = "Sweep over d_k",
@@ -33,69 +39,73 @@ def sweep(
 
     Args:
         frame: From ``tidy.sweep_frame``.
-        series: Names in the order of their colours: the first is drawn as raw, the
-            second as scaled, more take further colours.
-        references: Names of the dashed grey lines, such as "√d_k".
-        x: Column of the swept values.
-        x_title: Axis title; the axis is logarithmic to base 2.
-        x_domain: Ends of the x axis; None lets them follow the rows.
+        series: Names of the solid lines; the name of a divisor has its colour for good.
+        references: Names of the thin dotted lines, grey where they name no divisor.
+        x_domain: Ends of the axis of d_k, which is logarithmic to base 2.
         y_title: Axis title with its unit.
-        y_domain: Ends of the y axis; pass them, so that nothing jumps.
+        y_domain: Ends of the y axis.
         log_y: Whether the y axis is logarithmic.
         chosen_label: Words on the rule at the row whose role is "chosen".
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
     """
-    shown = palette(dark)
-    colour = marks.named_colours(
-        "series",
-        series,
-        colours=(shown.wrong, shown.right, *shown.series[2:]),
-        references=references,
-        dark=dark,
-    )
+    names = (*series, *references)
+    colours = divisor_colours(names, dark=dark)
+    colour = marks.named_colours("series", names, colours=colours)
     across = alt.X(
-        f"{x}:Q",
-        scale=alt.Scale(type="log", base=2, nice=False, padding=8, **_ends(x_domain)),
-        axis=marks.axis(x_title, format="d", grid=False),
+        "d_k:Q",
+        scale=marks.number_scale(x_domain, log=True, base=2, padding=8),
+        axis=marks.axis(_WIDTHS, format="d", grid=False),
     )
     scale = marks.number_scale(y_domain, log=log_y, padding=3)
     ticks = marks.number_axis(y_title, y_domain, log=log_y)
     up = alt.Y("median:Q", scale=scale, axis=ticks)
     edge = alt.Y("low:Q", scale=scale, axis=ticks)
-    dash = marks.named_dashes("series", series, references)
+    dashes = [marks.SOLID] * len(series) + [_DOTS] * len(references)
+    dash = alt.StrokeDash(
+        "series:N",
+        scale=alt.Scale(domain=list(names), range=dashes),
+        legend=marks.legend(),
+    )
+    width = alt.when("datum.role === 'reference'").then(alt.value(1.5))
     shape = marks.named_shapes("series", series, references)
     one = marks.rows_where("role", "series")
     band = one.mark_area(opacity=BAND_OPACITY, clip=True)
     lines = alt.Chart().transform_filter("datum.role !== 'chosen'")
-    points = one.mark_point(**_dots(_sweep_words(x)))
+    points = one.mark_point(**_dots(_SWEEP_WORDS))
     return marks.layered(
         frame,
         band.encode(x=across, y=edge, y2=alt.Y2("high:Q"), color=colour),
-        lines.mark_line(strokeWidth=2.5, clip=True).encode(
-            x=across, y=up, color=colour, strokeDash=dash
+        lines.mark_line(clip=True).encode(
+            x=across,
+            y=up,
+            color=colour,
+            strokeDash=dash,
+            strokeWidth=width.otherwise(alt.value(3)),
         ),
         points.encode(x=across, y=up, color=colour, shape=shape),
-        *marks.chosen(x, chosen_label, dark=dark),
+        *marks.chosen("d_k", chosen_label, dark=dark),
         title=title,
         height=height,
         dark=dark,
     )
 
 
+def divisor_colours(names: tuple[str, ...], *, dark: bool) -> tuple[str, ...]:
+    """Return the colour of each divisor of the scores by name; others are grey."""
+    shown = palette(dark)
+    own = {"raw": shown.wrong, "÷ √d_k": shown.right, "÷ d_k": shown.series[2]}
+    return tuple(own.get(name, shown.reference) for name in names)
+
+
 def curves(
     frame: pd.DataFrame,
     *,
     series: tuple[str, ...],
-    mark: str = "line",
-    x_title: str = "position",
-    x_domain: tuple[float, float] | None = None,
+    x_domain: tuple[float, float],
     y_title: str = "value",
-    y_domain: tuple[float, float] | None = (-1.0, 1.0),
-    levels: tuple[tuple[float, str], ...] = (),
-    posts: tuple[tuple[float, str], ...] = (),
-    marker_every: int = 8,
+    y_domain: tuple[float, float] = (-1.0, 1.0),
     title: str = "Curves",
     height: int = 280,
     dark: bool = False,
@@ -105,97 +115,101 @@ def curves(
     Args:
         frame: From ``tidy.curves_frame``.
         series: Names in the order of their colours and point shapes.
-        mark: "line", "point", or "bar" for one curve.
-        x_title: Axis title.
-        x_domain: Ends of the x axis; None lets them follow the rows.
+        x_domain: Ends of the axis of positions.
         y_title: Axis title with its unit.
-        y_domain: Ends of the y axis; None lets them follow the rows.
-        levels: (y, words) of dashed lines across.
-        posts: (x, words) of dashed lines up.
-        marker_every: A line carries its point shape at every such position.
+        y_domain: Ends of the y axis.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
-
-    Raises:
-        ValueError: If ``mark`` is unknown or ``marker_every`` is below 1.
     """
-    require_choice("mark", mark, ("line", "point", "bar"))
-    require_int("marker_every", marker_every, 1)
-    across = _positions(x_title, x_domain)
+    colour = marks.named_colours("series", series, colours=palette(dark).series)
+    across = _positions("position", x_domain)
     up = alt.Y(
         "value:Q",
-        scale=marks.number_scale(y_domain, padding=0 if mark == "bar" else 3),
+        scale=marks.number_scale(y_domain, padding=3),
         axis=marks.axis(y_title),
     )
-    symbol = "square" if mark == "bar" else None
-    colour = marks.named_colours(
-        "series", series, colours=palette(dark).series, symbol=symbol
+    some = alt.Chart().transform_filter(f"datum.position % {_MARKER_EVERY} === 0")
+    words = (
+        "datum.series + ', position ' + datum.position"
+        " + ': ' + format(datum.value, '.3~f')"
     )
     layers = [
-        layer.encode(x=across, y=up, color=colour)
-        for layer in _curve_layers(mark, series, marker_every, x_title)
+        alt.Chart().mark_line(strokeWidth=2, clip=True),
+        some.mark_point(**_dots(words)).encode(
+            shape=marks.named_shapes("series", series)
+        ),
     ]
-    for value, text in levels:
-        layers += marks.level(value, text, dark=dark)
-    for value, text in posts:
-        layers += marks.post(value, text, dark=dark)
-    return marks.layered(frame, *layers, title=title, height=height, dark=dark)
+    return marks.layered(
+        frame,
+        *(layer.encode(x=across, y=up, color=colour) for layer in layers),
+        title=title,
+        height=height,
+        dark=dark,
+    )
 
 
 def readout_rows(
     frame: pd.DataFrame,
     *,
     num_layers: int = 2,
-    limit: float = 1.0,
     x_domain: tuple[float, float] | None = None,
     marker: int | None = 1,
-    readout: str = "CLS",
-    marker_every: int = 8,
+    readout: str = "cls",
     title: str = "What the readout reads",
     height: int = 300,
     dark: bool = False,
 ) -> alt.LayerChart:
-    """Draw the weight the readout gives to each position: heads thin, their mean bold.
+    """Draw the weight the readout gives to each position: heads and their mean.
+
+    A position is a place of its own, so nothing joins two of them: the mean over the
+    heads is a bar with a point at its end, each head a dash. Layers stand side by side.
+    With a CLS token the axis counts it, at 0; the words at a point count without it.
 
     Args:
         frame: From ``tidy.readout_frame``.
         num_layers: How many layers the model has; each has a colour and a point shape.
-        limit: End of the weight axis.
         x_domain: Ends of the axis of positions; None lets them follow the rows.
         marker: Position of the marker, drawn as a labelled rule; None draws none.
-        readout: What position 0 is called.
-        marker_every: The bold lines carry a point shape at every such position.
+        readout: Which position reads; with "cls" a CLS token stands before the others,
+            at 0.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
     Raises:
-        ValueError: If ``num_layers`` or ``marker_every`` is below 1.
+        ValueError: If ``num_layers`` is below 1.
     """
     require_int("num_layers", num_layers, 1)
-    require_int("marker_every", marker_every, 1)
     layers = tuple(f"layer {number}" for number in range(1, num_layers + 1))
-    across = _positions(f"key position (0 = {readout})", x_domain)
+    cls = readout == "cls"
+    across = _positions(
+        f"key position{' (0 = CLS)' if cls else ''}", x_domain, field="place"
+    )
     up = alt.Y(
         "weight:Q",
-        scale=marks.number_scale((0.0, limit), padding=3),
+        scale=marks.number_scale((0.0, 1.0), padding=3),
         axis=marks.axis("weight"),
     )
     colour = marks.named_colours("layer", layers, colours=palette(dark).series)
-    heads = alt.Chart().transform_filter("datum.head !== 'mean'")
-    mean = marks.rows_where("head", "mean")
-    points = mean.transform_filter(f"datum.position % {marker_every} === 0")
-    words = (
-        "datum.layer + ', mean of heads: ' + format(datum.weight, '.3f')"
-        " + ' to position ' + datum.position"
+    beside = f"datum.position + {_BESIDE} * ({{}} - {(num_layers - 1) / 2})".format(
+        f"indexof({list(layers)}, datum.layer)"
     )
+    rows = alt.Chart().transform_calculate(place=beside)
+    heads = rows.transform_filter("datum.head !== 'mean'")
+    mean = rows.transform_filter("datum.head === 'mean'")
+    place = "' to position ' + datum.position"
+    if cls:
+        place = "(datum.position ? ' to position ' + (datum.position - 1) : ' to CLS')"
+    words = f"datum.layer + ', mean of heads: ' + format(datum.weight, '.3f') + {place}"
     drawn = [
-        heads.mark_line(strokeWidth=1, opacity=0.45, clip=True).encode(
-            x=across, y=up, color=colour, detail="head:N"
+        mean.mark_rule(strokeWidth=2.5, clip=True).encode(
+            x=across, y=up, y2=alt.Y2Datum(0), color=colour
         ),
-        mean.mark_line(strokeWidth=3, clip=True).encode(x=across, y=up, color=colour),
-        points.mark_point(**_dots(words)).encode(
+        heads.mark_point(shape="stroke", size=60, opacity=0.6, clip=True).encode(
+            x=across, y=up, color=colour
+        ),
+        mean.mark_point(**_dots(words, size=30)).encode(
             x=across, y=up, color=colour, shape=marks.named_shapes("layer", layers)
         ),
     ]
@@ -208,41 +222,17 @@ def _ends(domain: tuple[float, float] | None) -> dict[str, Any]:
     return {} if domain is None else {"domain": list(domain)}
 
 
-def _positions(title: str, domain: tuple[float, float] | None) -> alt.X:
+def _positions(
+    title: str, domain: tuple[float, float] | None, *, field: str = "position"
+) -> alt.X:
     return alt.X(
-        "position:Q",
+        f"{field}:Q",
         scale=alt.Scale(nice=False, zero=False, padding=8, **_ends(domain)),
         axis=marks.axis(title, format="d", tickMinStep=1, grid=False),
     )
 
 
-def _dots(words: str) -> dict[str, Any]:
+def _dots(words: str, *, size: int = 55) -> dict[str, Any]:
     """Return the looks of points that say ``words`` when pointed at."""
-    look = {"filled": True, "opacity": 1, "size": 55, "clip": True}
+    look = {"filled": True, "opacity": 1, "size": size, "clip": True}
     return look | {"tooltip": {"expr": words}}
-
-
-def _sweep_words(x: str) -> str:
-    return (
-        f"datum.series + ' at {x} = ' + datum['{x}'] + ': median '"
-        " + format(datum.median, '.3~g') + ', 10–90 % of trials '"
-        " + format(datum.low, '.3~g') + ' to ' + format(datum.high, '.3~g')"
-    )
-
-
-def _curve_layers(
-    mark: str, series: tuple[str, ...], marker_every: int, x_title: str
-) -> list[alt.Chart]:
-    words = (
-        f"datum.series + ', ' + {json.dumps(x_title)} + ' ' + datum.position"
-        " + ': ' + format(datum.value, '.3~f')"
-    )
-    if mark == "bar":
-        bar = alt.Chart().mark_bar(clip=True, width=8, tooltip={"expr": words})
-        return [bar]
-    shape = marks.named_shapes("series", series)
-    if mark == "point":
-        return [alt.Chart().mark_point(**_dots(words)).encode(shape=shape)]
-    some = alt.Chart().transform_filter(f"datum.position % {marker_every} === 0")
-    line = alt.Chart().mark_line(strokeWidth=2, clip=True)
-    return [line, some.mark_point(**_dots(words)).encode(shape=shape)]

@@ -1,14 +1,17 @@
 """Curves of a run that is still going on."""
 
 import math
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from core.charts import marks
 from core.charts.palette import palette
-from core.checks import require_choice, require_int, require_number
+from core.checks import require_choice, require_int
+
+_LOSS_END = 1.0  # a curve above it leaves the picture
+_ACCURACY_START = 40.0
+_KEPT_DASHES = ([1, 0], [2, 2], [8, 3], [8, 3, 2, 3], [4, 2], [12, 4])
 
 
 def live_curves(
@@ -16,41 +19,35 @@ def live_curves(
     *,
     kind: str = "loss",
     max_steps: int = 1000,
-    runs: tuple[str, ...] = (),
-    loss_limit: float = 1.0,
-    accuracy_low: float = 40.0,
     title: str | None = None,
     height: int = 240,
     dark: bool = False,
 ) -> alt.LayerChart:
     """Draw loss or accuracy against steps on axes that never move.
 
-    The current run is solid, runs kept for comparison are thin and grey, and a dashed
-    line marks a coin flip: ``ln 2 = 0.693`` for the loss, 50 % for the accuracy.
+    The current run is solid, runs kept for comparison are thin and grey, each with a
+    dash of its own and its name in the picture. A dashed line marks the loss of
+    always answering ``p = 1/2``, ``ln 2 = 0.693``, and an accuracy of 50 %. A cross
+    stands at a step that could not be taken.
 
     Args:
         frame: From ``records.live_frame``; accuracy in percent.
         kind: "loss" or "accuracy".
         max_steps: End of the step axis.
-        runs: Names of several current runs, each with a colour; none for a single run.
-        loss_limit: End of the loss axis; a curve above it leaves the picture.
-        accuracy_low: Start of the accuracy axis, in percent.
         title: Title of the picture in place of the usual one.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
     Raises:
-        ValueError: If ``kind`` is unknown or an end of an axis is out of range.
+        ValueError: If ``kind`` is unknown or ``max_steps`` is below 1.
     """
     require_choice("kind", kind, ("loss", "accuracy"))
     require_int("max_steps", max_steps, 1)
-    require_number("loss_limit", loss_limit, 0.7)
-    require_number("accuracy_low", accuracy_low, 0.0, 50.0)
     if kind == "loss":
-        ends, unit, coin = (0.0, loss_limit), "loss (nats)", math.log(2)
-        words, usual = "coin flip: ln 2 = 0.693", "Training loss"
+        ends, unit, coin = (0.0, _LOSS_END), "loss (nats)", math.log(2)
+        words, usual = "always p = 1/2: ln 2 = 0.693", "Training loss"
     else:
-        ends, unit, coin = (accuracy_low, 100.0), "test accuracy (%)", 50.0
+        ends, unit, coin = (_ACCURACY_START, 100.0), "test accuracy (%)", 50.0
         words, usual = "coin flip: 50 %", "Test accuracy"
     across = alt.X(
         "step:Q", scale=alt.Scale(domain=[0, max_steps], nice=False),
@@ -59,39 +56,44 @@ def live_curves(
     up = alt.Y(
         "value:Q", scale=marks.number_scale(ends, padding=3), axis=marks.axis(unit)
     )
-    layers = [
-        *_lines(runs, dark=dark),
-        _points(kind),
-        *(_markers(runs, max_steps, dark=dark) if runs else ()),
-    ]
+    layers = [*_lines(kind, dark=dark), _points(kind)]
     return marks.layered(
         frame,
         *(layer.encode(x=across, y=up) for layer in layers),
         *marks.level(coin, words, dark=dark),
         *marks.chosen("step", "", dark=dark),
+        _cross(dark=dark).encode(x=across, y=alt.value("height")),
         title=title or usual,
         height=height,
         dark=dark,
     )
 
 
-def _lines(runs: tuple[str, ...], *, dark: bool) -> list[alt.Chart]:
+def _lines(kind: str, *, dark: bool) -> list[alt.Chart]:
     shown = palette(dark)
     kept = marks.rows_where("role", "kept").mark_line(
-        strokeWidth=1, color=shown.kept, clip=True
+        strokeWidth=1.5, color=shown.kept, clip=True
     )
-    current = marks.rows_where("role", "current").mark_line(strokeWidth=2, clip=True)
-    return [
-        kept.encode(detail="run:N"),
-        current.encode(detail="run:N", color=_colour(runs, dark=dark)),
-    ]
+    current = marks.rows_where("role", "current").mark_line(
+        strokeWidth=2, color=shown.right, clip=True
+    )
+    names = alt.Legend(  # inside, so that no axis moves when a curve is kept
+        title=None,
+        orient="bottom-left" if kind == "loss" else "top-left",
+        offset=4,
+        rowPadding=0,
+        labelLimit=260,
+        symbolStrokeColor=shown.kept,
+    )
+    dash = alt.StrokeDash("run:N", scale=alt.Scale(range=_KEPT_DASHES), legend=names)
+    return [kept.encode(strokeDash=dash), current.encode(detail="run:N")]
 
 
-def _colour(runs: tuple[str, ...], *, dark: bool) -> Any:
-    shown = palette(dark)
-    if not runs:
-        return alt.value(shown.right)
-    return marks.named_colours("run", runs, colours=shown.series)
+def _cross(*, dark: bool) -> alt.Chart:
+    """Return a cross at the foot of the step that could not be taken."""
+    return marks.rows_where("role", "failed").mark_text(
+        text="✕", fontSize=16, color=palette(dark).wrong, baseline="bottom"
+    )
 
 
 def _points(kind: str) -> alt.Chart:
@@ -109,18 +111,3 @@ def _points(kind: str) -> alt.Chart:
         aria=False,
         tooltip={"expr": words},
     )
-
-
-def _markers(
-    runs: tuple[str, ...], max_steps: int, *, dark: bool
-) -> tuple[alt.Chart, ...]:
-    """Return a point shape on each run in every tenth of the steps."""
-    first_of_tenth = (
-        marks.rows_where("role", "current")
-        .transform_calculate(tenth=f"floor(10 * datum.step / {max_steps})")
-        .transform_window(place="row_number()", groupby=["run", "tenth"])
-        .transform_filter("datum.place === 1")
-    )
-    points = first_of_tenth.mark_point(filled=True, opacity=1, size=55, clip=True)
-    shape = marks.named_shapes("run", runs)
-    return (points.encode(color=_colour(runs, dark=dark), shape=shape),)

@@ -52,10 +52,10 @@ def axis(title: str, **options: Any) -> alt.Axis:
 
 
 def number_axis(
-    title: str, ends: tuple[float, float] | None, *, log: bool = False, **options: Any
+    title: str, ends: tuple[float, float], *, log: bool = False, **options: Any
 ) -> alt.Axis:
     """Return an axis of numbers; a logarithmic one has a tick a power of ten."""
-    if not (log and ends):
+    if not log:
         return axis(title, **options)
     low, high = (math.log10(end) for end in ends)
     powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
@@ -66,12 +66,11 @@ def number_axis(
 
 
 def number_scale(
-    ends: tuple[float, float] | None, *, log: bool = False, **options: Any
+    ends: tuple[float, float], *, log: bool = False, **options: Any
 ) -> alt.Scale:
     """Return a linear or logarithmic scale from the first to the second end."""
-    domain: dict[str, Any] = {} if ends is None else {"domain": list(ends)}
     kind: Any = "log" if log else "linear"
-    return alt.Scale(type=kind, nice=ends is None, **domain, **options)
+    return alt.Scale(type=kind, nice=False, domain=list(ends), **options)
 
 
 def legend(symbol: str | None = None) -> alt.Legend:
@@ -104,15 +103,6 @@ def named_colours(
     grey = (palette(dark).reference,) * len(references)
     scale = alt.Scale(domain=[*series, *references], range=[*own, *grey])
     return alt.Color(f"{field}:N", scale=scale, legend=legend(symbol))
-
-
-def named_dashes(
-    field: str, series: tuple[str, ...], references: tuple[str, ...]
-) -> alt.StrokeDash:
-    """Return solid lines for the series and dashes for the references."""
-    dashes = [SOLID] * len(series) + [DASHES] * len(references)
-    scale = alt.Scale(domain=[*series, *references], range=dashes)
-    return alt.StrokeDash(f"{field}:N", scale=scale, legend=legend())
 
 
 def named_shapes(
@@ -148,12 +138,14 @@ def chosen(field: str, label: str, *, dark: bool) -> list[alt.Chart]:
 def _config(dark: bool) -> alt.Config:
     """Return what a page's theme is overruled in; all else is left to it.
 
-    Words at the axes are as dark as the text of the page, labels stand in the middle of
-    their cell, and only marks that have a sentence to say answer to the pointer.
+    Words at the axes are as dark as the text of the page and large enough for a
+    projector, labels stand in the middle of their cell, and only marks that have a
+    sentence to say answer to the pointer.
     """
     words: dict[str, Any] = dict.fromkeys(
         ("labelColor", "titleColor"), palette(dark).text
     )
+    words |= {"labelFontSize": 13, "titleFontSize": 14}
     return alt.Config(
         axis=alt.AxisConfig(labelPadding=6, titlePadding=8, **words),
         axisBand=alt.AxisConfig(labelFlush=False),
@@ -196,7 +188,7 @@ def _label(
     """Return the words with a rim of background, legible across curves."""
     colours = palette(dark)
     rim: dict[str, Any] = {"stroke": colours.background, "strokeWidth": 4}
-    shared: dict[str, Any] = {"text": label, "fontSize": 12, **place}
+    shared: dict[str, Any] = {"text": label, "fontSize": 13, **place}
     return [
         rows.mark_text(color=colours.background, **rim, **shared),
         rows.mark_text(color=colours.reference, **shared),

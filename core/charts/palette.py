@@ -17,7 +17,11 @@ from core.checks import require_number
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours of one theme, named after what they mean."""
+    """The colours of one theme, named after what they mean.
+
+    ``background`` and ``text`` are the page's own, as ``.streamlit/config.toml`` sets
+    them.
+    """
 
     background: str
     text: str
@@ -36,7 +40,7 @@ class Palette:
 
 LIGHT = Palette(
     background="#ffffff",
-    text="#31333f",
+    text="#1c2430",
     query="#0072b2",
     key="#b87400",
     value="#005f3b",
@@ -51,7 +55,7 @@ LIGHT = Palette(
 )
 DARK = Palette(
     background="#0e1117",
-    text="#fafafa",
+    text="#eef1f6",
     query="#56b4e9",
     key="#e8a13c",
     value="#8ff0c0",

@@ -40,6 +40,7 @@ def live_frame(
     *,
     kept: Mapping[str, Points] | None = None,
     chosen: int | None = None,
+    failed: int | None = None,
     max_points: int = 600,
 ) -> pd.DataFrame:
     """Return the curves of a live run and of earlier ones, for ``live_curves``.
@@ -48,11 +49,13 @@ def live_frame(
         current: Name of the run -> (step, value) pairs so far.
         kept: Name -> pairs of runs kept for comparison.
         chosen: The step looked at; it gets a row of its own.
+        failed: The step that could not be taken; it gets a row of its own, too.
         max_points: Most points a curve may have; longer ones are thinned.
 
     Returns:
         A frame with the columns ``run, role, step, value``; ``role`` is "current",
-        "kept" or "chosen". It has at least one row, if without a value: reference
+        "kept", "chosen" or "failed".
+        It has at least one row, if without a value: reference
         lines are drawn only where there are rows.
     """
     parts = [
@@ -64,8 +67,9 @@ def live_frame(
         for role, name, points in parts
         for step, value in thin(points, max_points)
     ]
-    if chosen is not None:
-        rows.append(("chosen", "chosen", chosen, np.nan))
+    for role, step in (("chosen", chosen), ("failed", failed)):
+        if step is not None:
+            rows.append((role, role, step, np.nan))
     if not rows:
         rows.append((next(iter(current), ""), "current", 0, np.nan))
     frame = pd.DataFrame(rows, columns=["run", "role", "step", "value"])
@@ -90,8 +94,9 @@ def thin(points: Points, max_points: int = 600) -> list[tuple[int, float]]:
         ValueError: If ``max_points`` is below 4.
     """
     require_int("max_points", max_points, 4)
-    steps = np.array([step for step, _ in points], dtype=np.int64)
-    values = np.array([value for _, value in points], dtype=np.float64)
+    count = len(points)
+    steps = np.fromiter((step for step, _ in points), np.int64, count)
+    values = np.fromiter((value for _, value in points), np.float64, count)
     finite = np.isfinite(values)
     steps, values = steps[finite], values[finite]
     if len(steps) > max_points:

@@ -6,7 +6,6 @@ What has no number to show (a masked cell, an undefined value) is null, never an
 infinity.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,7 +14,9 @@ import torch
 from torch import Tensor
 
 from core.charts.heatmap import MATRIX_KINDS
-from core.checks import require_choice
+from core.checks import RefusedError, require_choice
+from core.scaling import trial_band
+from core.tokens import distinct_labels
 
 Labels = Sequence[str | int]
 
@@ -23,21 +24,6 @@ Labels = Sequence[str | int]
 def to_array(tensor: Tensor) -> np.ndarray:
     """Return the numbers of a tensor as float64, detached and on the CPU."""
     return tensor.detach().to(device="cpu", dtype=torch.float64).numpy()
-
-
-def distinct_labels(labels: Labels) -> list[str]:
-    """Return labels of which no two are equal.
-
-    Where labels repeat, each of them gets its position behind it, "the" becomes "the·0"
-    and "the·4": equal labels would fall into one row of a chart.
-    """
-    texts = [str(label) for label in labels]
-    while len(count := Counter(texts)) < len(texts):
-        texts = [
-            f"{text}·{position}" if count[text] > 1 else text
-            for position, text in enumerate(texts)
-        ]
-    return texts
 
 
 def matrix_frame(
@@ -70,7 +56,7 @@ def matrix_frame(
     """
     require_choice("kind", kind, MATRIX_KINDS)
     if matrix.ndim != 2:
-        raise ValueError(f"matrix must have 2 dimensions, got {matrix.ndim}")
+        raise RefusedError(f"matrix must have 2 dimensions, got {matrix.ndim}")
     what = MATRIX_KINDS[kind]
     rows = _labels("row_labels", row_labels, matrix.shape[0])
     columns = _labels("column_labels", column_labels, matrix.shape[1])
@@ -115,70 +101,59 @@ def bars_frame(
 
 
 def sweep_frame(
-    x: Sequence[float],
+    widths: Sequence[int],
     trials: Mapping[str, Tensor],
     *,
     references: Mapping[str, Tensor] | None = None,
     chosen: float | None = None,
-    x_name: str = "d_k",
 ) -> pd.DataFrame:
     """Return median and 10–90 % band of each series along a sweep, for ``sweep``.
 
     Args:
-        x: The P swept values, such as 4, 16, 64.
+        widths: The P swept values of d_k, such as 4, 16, 64.
         trials: Name -> (P, trials), or (P,) where there is but one number a point.
         references: Name -> (P,), lines to compare with.
         chosen: The value the page has chosen; it gets a row of its own, so that the
             rule moves without a new spec.
-        x_name: Name of the column of swept values.
 
     Returns:
-        A frame with the columns ``<x_name>, series, role, low, median, high``; ``role``
-        is "series", "reference" or "chosen".
+        A frame with the columns ``d_k, series, role, low, median, high``; ``role`` is
+        "series", "reference" or "chosen".
 
     Raises:
-        ValueError: If a series has another number of points than ``x``.
+        ValueError: If a series has another number of points than ``widths``.
     """
     parts = [
         *(("series", name, numbers) for name, numbers in trials.items()),
         *(("reference", name, numbers) for name, numbers in (references or {}).items()),
     ]
     rows = [
-        (float(point), name, role, *_band(numbers_at_point))
+        (float(d_k), name, role, *band)
         for role, name, numbers in parts
-        for point, numbers_at_point in zip(
-            x, _points(name, numbers, len(x)), strict=True
-        )
+        for d_k, *band in zip(widths, *_band(name, numbers, len(widths)), strict=True)
     ]
     if chosen is not None:
         rows.append((float(chosen), "chosen", "chosen", np.nan, np.nan, np.nan))
-    names = [x_name, "series", "role", "low", "median", "high"]
+    names = ["d_k", "series", "role", "low", "median", "high"]
     return pd.DataFrame(rows, columns=names)
 
 
-def curves_frame(
-    curves: Mapping[str, Tensor], *, start: int = 0, x: Sequence[int] | None = None
-) -> pd.DataFrame:
+def curves_frame(curves: Mapping[str, Tensor]) -> pd.DataFrame:
     """Return one row per curve and whole-numbered position, for ``curves``.
 
     Args:
         curves: Name -> (n,); the lengths may differ.
-        start: Position of the first number, where ``x`` is None.
-        x: Positions of the numbers, the same for all curves.
 
     Returns:
         A frame with the columns ``position, series, value``.
 
     Raises:
-        ValueError: If a curve is no vector, or has another length than ``x``.
+        ValueError: If a curve is no vector.
     """
     for name, curve in curves.items():
-        _require_length(name, curve, len(curve) if x is None else len(x))
+        _require_length(name, curve, len(curve))
     numbers = {name: to_array(curve) for name, curve in curves.items()}
-    positions = [
-        np.arange(start, start + len(curve)) if x is None else np.asarray(x)
-        for curve in numbers.values()
-    ]
+    positions = [np.arange(len(curve)) for curve in numbers.values()]
     return pd.DataFrame(
         {
             "position": _joined(positions).astype(np.int64),
@@ -235,7 +210,7 @@ def digits_frame(digits: Tensor) -> pd.DataFrame:
         ValueError: If ``digits`` has not two dimensions.
     """
     if digits.ndim != 2:
-        raise ValueError(f"digits must have 2 dimensions, got {digits.ndim}")
+        raise RefusedError(f"digits must have 2 dimensions, got {digits.ndim}")
     positions, bits = digits.shape
     return pd.DataFrame(
         {
@@ -268,14 +243,14 @@ def _labels(name: str, labels: Labels | None, count: int) -> list[str] | list[in
     if labels is None:
         return list(range(count))
     if len(labels) != count:
-        raise ValueError(f"{name} ({len(labels)}) must name all {count} of them")
+        raise RefusedError(f"{name} ({len(labels)}) must name all {count} of them")
     return distinct_labels(labels)
 
 
 def _require_length(name: str, numbers: Tensor, count: int) -> None:
     if numbers.ndim != 1 or len(numbers) != count:
         shape = tuple(numbers.shape)
-        raise ValueError(
+        raise RefusedError(
             f"{name} {shape} must be one number for each of {count} labels"
         )
 
@@ -317,16 +292,13 @@ def _readout_layer(layer: str, rows: Tensor) -> pd.DataFrame:
     )
 
 
-def _points(name: str, numbers: Tensor, count: int) -> np.ndarray:
+def _band(name: str, numbers: Tensor, count: int) -> list[list[float]]:
+    """Return low, median and high at each of ``count`` points."""
     if numbers.ndim not in (1, 2) or len(numbers) != count:
         shape = tuple(numbers.shape)
-        raise ValueError(f"{name} {shape} must have {count} points, one for each x")
-    return to_array(numbers).reshape(count, -1)
-
-
-def _band(numbers: np.ndarray) -> tuple[float, float, float]:
-    low, median, high = _finite(np.quantile(numbers, (0.1, 0.5, 0.9)))
-    return float(low), float(median), float(high)
+        raise RefusedError(f"{name} {shape} must have {count} points, one for each x")
+    band = trial_band(numbers.detach().cpu().double().reshape(count, -1))
+    return [_finite(to_array(b)).tolist() for b in (band.low, band.median, band.high)]
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The controls of a page: in the sidebar, held by the address bar, in range.
 
-Every control is bound to the address under ``prefix_name``. Values from an address are
+Every control is bound to the address under ``prefix_name``, but for a seed that the
+address made infinite. Values from an address are
 hostile: Streamlit drops unknown options and out-of-range numbers, and no control here
 has a step that an address could miss (whole numbers step by one, other quantities are
 options of a list). Core checks all values again, and their products.
@@ -12,7 +13,10 @@ from typing import Any
 
 import streamlit as st
 
-MAX_SEED = 2**31 - 1
+from core.checks import MAX_SEED
+
+MOST_TOKENS = 16
+_LONGEST_TEXT = 200  # characters
 
 
 class Controls:
@@ -38,6 +42,7 @@ class Controls:
         default: int,
         *,
         help_text: str | None = None,
+        disabled: bool = False,
     ) -> int:
         """Return a whole number from a slider that steps by one."""
         if low == high:  # a slider needs two ends
@@ -53,6 +58,7 @@ class Controls:
             high,
             min(max(default, low), high),
             step=1,
+            disabled=disabled,
             **self._bound(name, help_text),
         )
 
@@ -137,19 +143,10 @@ class Controls:
         """Return whether a switch is on."""
         return st.toggle(label, default, **self._bound(name, help_text))
 
-    def text(
-        self,
-        label: str,
-        name: str,
-        default: str,
-        *,
-        longest: int,
-        help_text: str | None = None,
-    ) -> str:
-        """Return a line of text of at most ``longest`` characters."""
-        typed = st.text_input(
-            label, default, max_chars=longest, **self._bound(name, help_text)
-        )
+    def words(self, default: str) -> str:
+        """Return a line of text that is to be split into words."""
+        bound = self._bound("text", f"Split at spaces; 1 to {MOST_TOKENS} words.")
+        typed = st.text_input("Words", default, max_chars=_LONGEST_TEXT, **bound)
         return typed or ""
 
     def seed(self, default: int = 0) -> int:

@@ -1,11 +1,12 @@
 """The frame around every page: configuration, navigation, guard, warm-up."""
 
+import sys
+
 import streamlit as st
 
 from pages._ui import catalogue, device_line, warm_up
 from pages._ui.catalogue import PageInfo
 
-HELD_PREFIX = "_held_"  # session key of the live run that a page holds
 _FRAMED = "_frame_has_run"
 
 
@@ -45,10 +46,10 @@ def guard(file: str) -> PageInfo:
 
 
 def _park_runs_of_other_pages(page: str) -> None:
-    own = HELD_PREFIX + page
-    for key, held in st.session_state.items():
-        if str(key).startswith(HELD_PREFIX) and key != own:
-            held.run.park()
+    if "pages._ui.leases" in sys.modules:  # otherwise no page ever held a run
+        from pages._ui import leases
+
+        leases.turn_to(page)
 
 
 def _navigation() -> st.Page:

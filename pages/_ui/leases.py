@@ -11,19 +11,45 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from pages._ui.frame import HELD_PREFIX
-
-_RELOAD_SECONDS = 10.0  # a reload claims its run within this, whatever its settings
+_PARKED_SECONDS = 1800.0  # a run parked longer is closed, with all its page kept
 _MOST_PARKED = 64
+_MOST_ANSWERS = 8
+_HELD = "_held_"  # session key of the run that a page holds
+_SHOWN = "_page_shown"  # session key of the page that the tab is on
 
 _parked: list["HeldRun"] = []
-_parked_lock = threading.Lock()
+_lock = threading.Lock()  # around what is parked, and who holds what
 _numbers = itertools.count()
+
+
+class Kept(NamedTuple):
+    """A curve kept for comparison.
+
+    Attributes:
+        name: Its name, unlike that of any other kept curve.
+        curves: Kind, such as "loss", to its thinned (step, value) pairs.
+        num_steps: Steps of its run.
+    """
+
+    name: str
+    curves: dict[str, Any]
+    num_steps: int
+
+
+class Look(NamedTuple):
+    """A held run at one moment: what a page draws belongs together."""
+
+    config: Any
+    kept: tuple[Kept, ...]
+    status: Any
+    records: list[Any]
+    snapshots: list[Any]
 
 
 @dataclass(eq=False)
@@ -35,33 +61,78 @@ class HeldRun:
         browser: The browser's own token; None where it sent no cookie.
         config: The settings the run was started with.
         run: The scheduler's run.
-        kept: Name and records of runs kept as grey curves.
+        shown: The settings its page showed last; None where core refused them.
+        kept: Runs kept as grey curves.
         answers: What was asked of the run's trainer, by what the answer depends on.
         holder: Number of the lease that holds it; None while it is parked.
         parked_at: When it was parked, on the monotonic clock.
+        lock: Held while run, settings and answers are read together or changed.
     """
 
     page: str
     browser: str | None
     config: Any
     run: Any
-    kept: list[Any] = field(default_factory=list)
-    answers: dict[Any, Any] = field(default_factory=dict)
+    shown: Any = None
+    kept: tuple[Kept, ...] = ()
+    answers: dict[Any, Future[Any]] = field(default_factory=dict)
     holder: int | None = None
     parked_at: float = 0.0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def look(self) -> Look:
+        """Return settings, kept curves, numbers, records and snapshots of one run."""
+        with self.lock:
+            return Look(self.config, self.kept, *self.run.look())
+
+    def replace(self, config: Any, make_run: Callable[[Any], Any]) -> None:
+        """Put a new run of the settings ``config`` in the place of this one."""
+        with self.lock:
+            self.run.close()
+            self.answers.clear()
+            self.config, self.run = config, make_run(config)
+
+    def ask(self, key: Any, question: Callable[[Any], Any]) -> Future[Any]:
+        """Return the answer to a question; asked again only where it was refused.
+
+        Args:
+            key: What the answer depends on besides the run.
+            question: Called with the trainer in the scheduler's thread.
+        """
+        with self.lock:
+            key = (self.run.generation, key)
+            answer = self.answers.get(key)
+            if answer is None or (answer.done() and answer.exception()):
+                answer = self.answers[key] = self.run.ask(question)
+                for oldest in list(self.answers)[:-_MOST_ANSWERS]:
+                    del self.answers[oldest]
+            return answer
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is still due."""
+        with self.lock:
+            return any(not answer.done() for answer in self.answers.values())
 
 
 class _Lease:
-    """One session's hold on the run of one page."""
+    """One session's hold on the run of one page.
+
+    Streamlit releases it in a thread of its own while the page may still be drawn, so
+    it remembers that it was released.
+    """
 
     def __init__(self) -> None:
         self.number = next(_numbers)
         self.held: HeldRun | None = None
+        self.released = False
 
     def release(self) -> None:
-        held, self.held = self.held, None
-        if held is not None and held.holder == self.number:
-            _park(held)
+        with _lock:
+            self.released = True
+            if self.held is not None and self.held.holder == self.number:
+                _park(self.held)
+            self.held = None
 
 
 @st.cache_resource(
@@ -74,8 +145,8 @@ def _lease(page: str) -> _Lease:
 def hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | None:
     """Return the run that this session holds on ``page``, taking or making one.
 
-    In this order: the run of this session; a parked run of this browser with the same
-    settings, or one parked by a reload just now; a new one, not yet started.
+    In this order: the run of this session; a parked run of this browser whose page
+    showed the same settings, whatever those of the run are; a new one, not yet started.
 
     Args:
         page: Name of the page.
@@ -84,58 +155,67 @@ def hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | No
         make_run: Makes a new run of given settings.
     """
     lease = _lease(page)
-    if lease.held is None:
-        held = _claim_own(page) or _claim_parked(page, config)
+    with _lock:
+        _close_old()
+        # Where this script shall stop, Streamlit ends it here, at its session state.
+        shown = st.session_state.get(_SHOWN, page)
+        held = lease.held or _claim_own(page) or _claim_parked(page, config)
         if held is None and config is not None:
             held = HeldRun(page, _browser(), config, make_run(config))
         if held is None:
             return None
-        held.holder, lease.held = lease.number, held
-        st.session_state[HELD_PREFIX + page] = held
-    lease.held.run.unpark()
-    return lease.held
+        held.holder, lease.held, held.shown = lease.number, held, config
+        st.session_state[_HELD + page] = held
+        if lease.released:  # the tab went meanwhile
+            lease.held = None
+            _park(held)
+        elif shown == page:
+            held.run.unpark()
+        return held
 
 
-def replace(held: HeldRun, config: Any, make_run: Callable[[Any], Any]) -> None:
-    """Put a new run of the settings ``config`` in the place of the held one."""
-    held.run.close()
-    held.answers.clear()
-    held.config, held.run = config, make_run(config)
+def turn_to(page: str) -> None:
+    """Note that the tab is on ``page``, and park the runs of its other pages."""
+    with _lock:
+        _close_old()
+        st.session_state[_SHOWN] = page
+        for key, held in st.session_state.items():
+            if str(key).startswith(_HELD) and key != _HELD + page:
+                held.run.park()
 
 
 def _claim_own(page: str) -> HeldRun | None:
-    held = st.session_state.get(HELD_PREFIX + page)
-    with _parked_lock:
-        if held in _parked:
-            _parked.remove(held)
-            return held
+    held = st.session_state.get(_HELD + page)
+    if held in _parked:
+        _parked.remove(held)
+        return held
     return None
 
 
 def _claim_parked(page: str, config: Any) -> HeldRun | None:
-    browser, now = _browser(), time.monotonic()
-    if browser is None:
+    wanted = (page, _browser(), config)
+    fitting = [h for h in _parked if (h.page, h.browser, h.shown) == wanted]
+    if wanted[1] is None or not fitting:
         return None
-    with _parked_lock:
-        mine = [h for h in _parked if h.page == page and h.browser == browser]
-        fitting = [h for h in mine if h.config == config] or [
-            h for h in mine if now - h.parked_at < _RELOAD_SECONDS
-        ]
-        if fitting:
-            _parked.remove(fitting[-1])
-            return fitting[-1]
-    return None
+    _parked.remove(fitting[-1])
+    return fitting[-1]
 
 
 def _park(held: HeldRun) -> None:
     held.run.park()
     held.holder, held.parked_at = None, time.monotonic()
-    with _parked_lock:
-        _parked.append(held)
-        dropped = _parked[:-_MOST_PARKED]
-        del _parked[:-_MOST_PARKED]
-    for old in dropped:
-        old.run.close()
+    _parked.append(held)
+    _close_old()
+
+
+def _close_old() -> None:
+    """Close the runs that were parked too long, or are too many."""
+    oldest = time.monotonic() - _PARKED_SECONDS
+    fresh = [held for held in _parked if held.parked_at > oldest][-_MOST_PARKED:]
+    for held in _parked:
+        if held not in fresh:
+            held.run.close()
+    _parked[:] = fresh
 
 
 def _browser() -> str | None:

@@ -1,114 +1,109 @@
 """The view of a live run: buttons in the page, the moving part in a fragment."""
 
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
 from typing import Any
 
 import streamlit as st
 
 from pages._ui import parts
-from pages._ui.leases import HeldRun
+from pages._ui.leases import HeldRun, Kept, Look
 
 REFRESH_SECONDS = 0.5
-_FIRST_ANSWER_SECONDS = 0.4
-_MOST_KEPT = 5
-_MOST_ANSWERS = 8
-_STEPS = ((1, ":material/skip_next:"), (10, ":material/fast_forward:"))
 MOVING = frozenset({"running", "queued"})
 OVER = frozenset({"finished", "failed"})
+_FIRST_ANSWER_SECONDS = 0.4
+_MOST_KEPT = 5
+_SCRUBBER_HEIGHT = 90  # pixels, for the bar of a run as for the slider afterwards
+_ICONS = {"running": "play_arrow", "queued": "hourglass", "finished": "flag"}
+_KINDS = ("loss", "accuracy")
+_STEPS = ((1, "skip_next"), (10, "fast_forward"))
 
 
-def buttons(held: HeldRun, make_new: Callable[[], None], label: str) -> None:
+def buttons(
+    held: HeldRun, make_new: Callable[[], None], name_of: Callable[[Any], str]
+) -> None:
     """Draw Run or Pause, Step 1, Step 10, Reset and Keep curve.
 
     Args:
         held: The run held by this tab.
         make_new: Puts a new run of the settings shown in its place.
-        label: Name of the run, for a kept curve.
+        name_of: Names a run by its settings, for a kept curve.
     """
     status = held.run.status()
-    training = status.state in MOVING
-    over = status.state in OVER
-    row = st.container(horizontal=True, gap="small")
-    with row:
-        if training:
-            st.button(
-                "Pause",
-                icon=":material/pause:",
-                type="primary",
-                key=f"{held.page}_pause",
-                on_click=held.run.pause,
-            )
-        else:
-            st.button(
-                "Run",
-                icon=":material/play_arrow:",
-                type="primary",
-                key=f"{held.page}_run",
-                on_click=held.run.start,
-                disabled=over,
-            )
+    over, moving = status.state in OVER, status.state in MOVING
+    with st.container(horizontal=True, gap="small"):
+        _button(  # one button, so that the keyboard stays on it
+            held,
+            "Pause" if moving else "Run",
+            "pause" if moving else "play_arrow",
+            lambda: _run_or_pause(held, name_of),
+            key="run",
+            type="primary",
+            disabled=over,
+        )
         for count, icon in _STEPS:
-            st.button(
+            _button(
+                held,
                 f"Step {count}",
-                icon=icon,
-                key=f"{held.page}_step_{count}",
-                on_click=held.run.step,
-                args=(count,),
+                icon,
+                lambda count=count: train(held, name_of, count),
                 disabled=over,
             )
-        st.button(
-            "Reset",
-            icon=":material/restart_alt:",
-            key=f"{held.page}_reset",
-            on_click=make_new,
-        )
-        st.button(
-            "Keep curve",
-            icon=":material/bookmark_add:",
-            key=f"{held.page}_keep",
-            on_click=keep,
-            args=(held, label),
-            disabled=not status.step_count,
-            help="Keep this curve in grey and start the next run beside it.",
-        )
-        if held.kept:
-            st.button(
-                "Forget kept",
-                icon=":material/delete:",
-                key=f"{held.page}_forget",
-                on_click=held.kept.clear,
-            )
+        _button(held, "Reset", "restart_alt", make_new)
+        _keep_buttons(held, name_of, disabled=not status.step_count)
 
 
-def keep(held: HeldRun, label: str) -> None:
+def train(
+    held: HeldRun, name_of: Callable[[Any], str], count: int | None = None
+) -> None:
+    """Train on, or ``count`` steps; a curve that would begin again is kept first."""
+    if held.run.status().let_go:
+        keep(held, name_of)
+    if count is None:
+        held.run.start()
+    else:
+        held.run.step(count)
+
+
+def _run_or_pause(held: HeldRun, name_of: Callable[[Any], str]) -> None:
+    if held.run.state in MOVING:
+        held.run.pause()
+    else:
+        train(held, name_of)
+
+
+def keep(held: HeldRun, name_of: Callable[[Any], str]) -> None:
     """Keep the curve of the run as it is now; the oldest of many goes."""
-    taken = {name for name, _ in held.kept}
-    name, number = label, 2
+    look = held.look()
+    taken = {kept.name for kept in look.kept}
+    name = first = name_of(look.config)
+    number = 2
     while name in taken:
-        name, number = f"{label} ({number})", number + 1
-    held.kept.append((name, held.run.records))
-    del held.kept[:-_MOST_KEPT]
+        name, number = f"{first} ({number})", number + 1
+    held.kept = (*look.kept, kept_curve(name, look.records))[-_MOST_KEPT:]
+
+
+def kept_curve(name: str, records: Sequence[Any]) -> Kept:
+    """Return the curves of a run, thinned once and for all."""
+    from core.charts.records import record_points, thin
+
+    curves = {kind: thin(record_points(records, kind), 300) for kind in _KINDS}
+    return Kept(name, curves, len(records))
 
 
 def ask(held: HeldRun, key: Any, question: Callable[[Any], Any]) -> Any | None:
     """Return the answer of the run's trainer, or None while it is worked out.
 
-    An answer that cannot be had any more, because its model is gone, is said so.
+    An answer that cannot be had is said so.
 
     Args:
         held: The run held by this tab.
-        key: What the answer depends on; an answer is kept until its key changes.
+        key: What the answer depends on besides the run; an answer is kept until then.
         question: Called with the trainer in the scheduler's thread.
     """
-    future: Future[Any] | None = held.answers.get(key)
-    if future is None:
-        future = held.answers[key] = held.run.ask(question)
-        for oldest in list(held.answers)[:-_MOST_ANSWERS]:
-            del held.answers[oldest]
     try:
-        return future.result(_FIRST_ANSWER_SECONDS)
+        return held.ask(key, question).result(_FIRST_ANSWER_SECONDS)
     except NotYet:
         return None
     except (RuntimeError, ValueError) as refusal:
@@ -118,56 +113,100 @@ def ask(held: HeldRun, key: Any, question: Callable[[Any], Any]) -> Any | None:
 
 def is_moving(held: HeldRun) -> bool:
     """Return whether the picture changes by itself: training, or an answer is due."""
-    waits = any(not answer.done() for answer in held.answers.values())
-    return waits or held.run.state in MOVING
+    return held.waits or held.run.state in MOVING
 
 
-def moving_view(held: HeldRun, draw: Callable[[HeldRun], None]) -> None:
-    """Draw the moving part: twice a second while something moves, else once."""
+def moving_view(held: HeldRun, draw: Callable[[Look], None]) -> bool:
+    """Draw the moving part: twice a second while something moves, else once.
+
+    Returns:
+        Whether something moves; the page is then drawn again when it rests.
+    """
     moving = is_moving(held)
 
     def view() -> None:
         held.run.touch()
-        draw(held)
-        if moving and not is_moving(held):
+        draw(held.look())
+        if moving != is_moving(held):
             st.rerun()  # the buttons stand outside and change too
 
     st.fragment(view, run_every=REFRESH_SECONDS if moving else None)()
+    return moving
 
 
-def status_line(held: HeldRun) -> None:
-    """Draw the numbers of the run in one line, with decimals that stay."""
-    status = held.run.status()
+def status_line(look: Look, ahead: str) -> None:
+    """Draw the numbers of the run in one line, with decimals that stay.
+
+    A second line, there in every state so that nothing below moves, says what goes on.
+
+    Args:
+        look: The run at one moment.
+        ahead: A sentence on the whole run, shown before its first step.
+    """
+    status = look.status
+    pace = [f"{status.steps_per_second:.1f} steps a second"]
     numbers = (
         f"**Step {status.step_count:,} / {status.max_steps:,}**",
-        f"{status.steps_per_second:.1f} steps a second",
+        *(pace if status.state in MOVING else []),
         f"{status.elapsed:.1f} s of training",
-        f"on {held.config.device}",
+        f"on {look.config.device}",
     )
-    st.markdown(" &nbsp;·&nbsp; ".join(numbers))
-    if status.state == "failed":
-        st.error(parts.plain(status.message), icon=":material/error:")
-    elif status.state == "queued":
-        parts.note(status.message)
-    elif status.state == "finished":
-        st.markdown(f":material/flag: {parts.plain(status.message)}")
+    words = f"{status.message} {ahead}" if status.state == "new" else status.message
+    with st.container():  # what comes and goes here moves no chart to another place
+        st.markdown(" &nbsp;·&nbsp; ".join(numbers))
+        if status.state == "failed":
+            st.error(parts.plain(words), icon=":material/error:")
+        else:
+            icon = _ICONS.get(status.state, "info")
+            st.markdown(f":material/{icon}: {parts.plain(words)}")
 
 
-def scrubber(held: HeldRun) -> Any | None:
+def scrubber(page: str, look: Look) -> Any | None:
     """Return the snapshot to show: the newest, or the one chosen when at rest."""
-    snapshots = held.run.snapshots
-    status = held.run.status()
-    if not snapshots:
-        return None
-    if status.state in MOVING or len(snapshots) < 2:
-        st.progress(status.step_count / status.max_steps)
-        return snapshots[-1]
-    by_step = {snapshot.step: snapshot for snapshot in snapshots}
-    steps = sorted(by_step)
-    chosen = st.select_slider(
-        "Go back to step",
-        steps,
-        steps[-1],
-        key=f"{held.page}_scrub_{status.generation}_{steps[-1]}",
-    )
+    snapshots, status = look.snapshots, look.status
+    with st.container(height=_SCRUBBER_HEIGHT, border=False):
+        if not snapshots or status.state in MOVING or len(snapshots) < 2:
+            st.progress(status.step_count / status.max_steps)
+            return snapshots[-1] if snapshots else None
+        by_step = {snapshot.step: snapshot for snapshot in snapshots}
+        steps = sorted(by_step)
+        chosen = st.select_slider(
+            "Go back to step",
+            steps,
+            steps[-1],
+            key=f"{page}_scrub_{status.generation}_{steps[-1]}",
+        )
     return by_step[chosen]
+
+
+def _keep_buttons(
+    held: HeldRun, name_of: Callable[[Any], str], *, disabled: bool
+) -> None:
+    _button(
+        held,
+        "Keep curve",
+        "bookmark_add",
+        lambda: keep(held, name_of),
+        disabled=disabled,
+        help="Keep this curve in grey and start the next run beside it.",
+    )
+    if held.kept:
+        _button(held, "Forget kept", "delete", lambda: _forget(held))
+
+
+def _forget(held: HeldRun) -> None:
+    held.kept = ()
+
+
+def _button(
+    held: HeldRun,
+    label: str,
+    icon: str,
+    press: Callable[[], Any],
+    *,
+    key: str | None = None,
+    **options: Any,
+) -> None:
+    """Draw a button; ``press`` looks up the run that is held when it is pressed."""
+    key = f"{held.page}_{key or label.lower().replace(' ', '_')}"
+    st.button(label, icon=f":material/{icon}:", key=key, on_click=press, **options)

@@ -7,9 +7,8 @@ import streamlit as st
 
 from pages._ui import device_line, leases, live_run, parts
 from pages._ui.controls import Controls
-from pages._ui.leases import HeldRun
+from pages._ui.leases import HeldRun, Look
 
-PAGE = "marker_task"
 _LENGTHS = [10, 20, 30, 60, 120, 300]
 _LONG = 120  # beyond, larger batches take too long a step even for the preset
 _WIDTHS = [8, 16, 32, 64, 128]
@@ -18,6 +17,22 @@ _STEPS = [63, 126, 189, 378, 756, 1512, 3024, 6048, 10_000]
 _TARGETS = {"off": None, "95 %": 0.95, "99 %": 0.99, "99.9 %": 0.999, "100 %": 1.0}
 _MOST_ROWS = 4000
 _SNAPSHOT_EVERY = 21
+# Constant, for Streamlit builds a chart anew where its alternative text changes.
+_ALT = {
+    "loss": "Training loss against steps; the sentence below gives its numbers",
+    "accuracy": "Test accuracy against steps; the sentence below gives its numbers",
+    "sequence": "One test sequence over its positions; the sentence below names the "
+    "marker",
+    "rows": "Weights of the readout against positions; the sentence below gives its "
+    "numbers",
+}
+
+
+_READOUT_HELP = (
+    "Which vector after the last layer decides. CLS: a learned token that stands "
+    "before the sequence and reads it. mean: the average over all positions. last: "
+    "the last position."
+)
 
 
 def choose(c: Controls) -> dict[str, Any]:
@@ -41,15 +56,20 @@ def choose(c: Controls) -> dict[str, Any]:
             "Positions", "positions", ["sinusoidal", "learned", "none"]
         ),
         "readout": c.choice(
-            "Readout", "readout", ["cls", "mean", "last"], shown=_readout_name
+            "Readout",
+            "readout",
+            ["cls", "mean", "last"],
+            shown=_readout_name,
+            help_text=_READOUT_HELP,
         ),
         "causal": c.switch("Causal mask", "causal", False),
     }
     return settings | _choose_training(c, settings["seq_len"])
 
 
-def choose_moved(c: Controls, seq_len: int) -> int:
+def choose_moved(c: Controls, seq_len: int, held: HeldRun | None) -> int:
     """Return where the marker shall stand when the trained model is tested."""
+    ready = held is not None and at_rest(held.look())
     st.markdown("**After training**")
     return c.whole(
         "Marker position at test time",
@@ -57,7 +77,9 @@ def choose_moved(c: Controls, seq_len: int) -> int:
         0,
         seq_len - 1,
         0,
-        help_text="Training always had it at position 0.",
+        help_text="Training always has it at position 0. Train, let the run rest, then "
+        "move it.",
+        disabled=not ready,
     )
 
 
@@ -70,122 +92,137 @@ def checked(settings: dict[str, Any]) -> Any | None:
     return None
 
 
-def hold(config: Any | None) -> HeldRun | None:
+def hold(page: str, config: Any | None) -> HeldRun | None:
     """Return this tab's run; one not yet started follows the settings."""
-    held = leases.hold(PAGE, config, _make_run)
-    untouched = held is not None and held.run.status().state == "new"
+    held = leases.hold(page, config, _make_run)
+    untouched = held is not None and held.run.state == "new"
     if untouched and config is not None and held.config != config:
-        leases.replace(held, config, _make_run)
+        held.replace(config, _make_run)
     return held
 
 
 def buttons(held: HeldRun, config: Any | None) -> None:
     """Draw the buttons, and say where the settings are no longer the run's."""
-    from core.marker_story import notes_on, run_label
+    from core.marker_story import differences, notes_on, run_label
 
-    fresh = held.config if config is None else config
-    live_run.buttons(
-        held, lambda: leases.replace(held, fresh, _make_run), run_label(held.config)
-    )
-    for note in notes_on(held.config):
+    own = held.config
+    fresh = own if config is None else config
+
+    def reset() -> None:
+        held.replace(fresh, _make_run)
+
+    live_run.buttons(held, reset, run_label)
+    for note in notes_on(own):
         parts.note(note)
-    if held.config != fresh:
-        st.info(
-            f"This run keeps its own settings ({run_label(held.config)}); "
-            "Reset starts one with those in the sidebar.",
-            icon=":material/info:",
+    if own != fresh:
+        parts.note(
+            "This run keeps its own settings, the sidebar has others: "
+            f"{differences(own, fresh)}."
+        )
+        st.button(
+            "Reset with these settings",
+            key=f"{held.page}_reset_with",
+            icon=":material/restart_alt:",
+            type="primary",
+            on_click=reset,
         )
 
 
-def predict(held: HeldRun) -> None:
-    """Ask what moving the marker does; the answer is measured on this tab's run."""
-    from core import marker_story
-
-    position = held.config.seq_len // 2
-    choices = [
-        parts.Choice(
-            "It stays where it is",
-            "That would need a model that looks for the marker's size wherever it "
-            "stands; training never asked for it.",
-        ),
-        parts.Choice(
-            "It falls to about half",
-            "A coin flip is the answer of a model that reads only the old place.",
-        ),
-        parts.Choice(
-            "It falls to nearly 0 %",
-            "Nearly 0 % would mean knowing the marker and answering the opposite.",
-        ),
-    ]
-    picked = parts.ask_prediction(
-        f"{PAGE}_predict",
-        f"Train the run, then move the marker of the test sequences from position 0 to "
-        f"{position}. What happens to the test accuracy?",
-        choices,
-    )
-    if picked is None:
-        return
-    if held.run.state in live_run.MOVING or not held.run.step_count:
-        parts.note("The answer is measured on your run: train it first, then commit.")
-        return
-    answer = _moved(held, position)
-    if answer is None:
-        parts.note("The trainer is busy; commit once more in a moment.")
-    elif not marker_story.has_learned(held.run.records):
-        parts.note("This run has not learned the task yet, so it cannot answer.")
-    else:
-        parts.judge_prediction(
-            choices,
-            picked,
-            marker_story.fate_of_accuracy(answer),
-            marker_story.moved_sentence(answer, held.run.records),
-        )
+def ask_ahead(held: HeldRun, position: int) -> None:
+    """Ask for what the page needs of the trainer, before it is drawn."""
+    look = held.look()
+    if look.status.state == "new":  # builds the model, whose first snapshot is drawn
+        live_run.ask(held, "opened", lambda trainer: None)
+    if _can_move(look, position):
+        moved(held, look, position)
 
 
-def ask_ahead(held: HeldRun, moved: int) -> None:
-    """Ask for what the picture needs of the trainer, before it is drawn."""
-    live_run.ask(held, "opened", _snapshot)
-    if _can_move(held, moved):
-        _moved(held, moved)
-
-
-def draw(held: HeldRun, moved: int) -> None:
+def draw(held: HeldRun, look: Look, position: int) -> None:
     """Draw the run as it stands: numbers, curves, what the readout reads."""
-    live_run.status_line(held)
-    shown = live_run.scrubber(held)
-    _draw_curves(held, None if shown is None else shown.step)
+    from core.marker_story import estimate_sentence, is_sound
+
+    live_run.status_line(look, estimate_sentence(look.config))
+    sound = [s for s in look.snapshots if is_sound(s.content)]
+    shown = live_run.scrubber(held.page, look._replace(snapshots=sound))
+    back = shown is not None and shown.step != sound[-1].step
+    _draw_curves(held.page, look, shown.step if back else None)
+    _draw_task(held.page, look.config)
     if shown is not None:
-        _draw_rows(held, shown.content, 0, "rows")
-    if _can_move(held, moved):
-        _draw_moved(held, moved)
+        _draw_rows(look.config, shown, 0, f"{held.page}_rows")
+    if len(sound) < len(look.snapshots):
+        parts.note(
+            "Later the attention weights are no longer numbers; these are the last "
+            "that were."
+        )
+    if _can_move(look, position):
+        _draw_moved(held, look, position)
 
 
-def inside() -> list[Callable[..., Any]]:
+def _draw_task(page: str, config: Any) -> None:
+    """Draw one test sequence of the run's task, and say what y and p are."""
+    from core import charts, marker_story
+    from core.charts import tidy
+
+    values, target = marker_story.first_test(config)
+    parts.bare_chart(
+        charts.sequence,
+        tidy.curves_frame({"sequence": values}),
+        key=f"{page}_sequence",
+        alt=_ALT["sequence"],
+        num_positions=len(values),
+    )
+    parts.sentence(marker_story.task_sentence(target))
+
+
+def at_rest(look: Look) -> bool:
+    """Return whether there is a trained model to be asked, and nothing moves it."""
+    status = look.status
+    resting = status.state not in live_run.MOVING
+    return resting and status.step_count > 0 and not status.let_go
+
+
+def moved(held: HeldRun, look: Look, position: int) -> Any | None:
+    """Return how the model answers with the marker elsewhere; None while asked."""
+    from core.marker_story import move_marker
+
+    return live_run.ask(
+        held,
+        ("moved", look.status.step_count, position),
+        lambda trainer: move_marker(trainer, position),
+    )
+
+
+def inside(held: HeldRun) -> list[Callable[..., Any]]:
     """Return the functions of core behind the run, outermost first."""
-    from core.attention import MultiHeadAttention
+    from core.attention import MultiHeadAttention, scaled_dot_product_attention
     from core.blocks import EncoderBlock
     from core.models import TransformerClassifier
     from core.tasks import marker_task
     from core.training import Trainer
 
-    return [
+    functions = [
         marker_task,
         Trainer.step,
-        Trainer._update,
         TransformerClassifier.forward,
         EncoderBlock.forward,
         MultiHeadAttention.forward,
     ]
+    if held.config.dropout:  # then no fused kernel takes the place of these
+        functions += [MultiHeadAttention.attend, scaled_dot_product_attention]
+    return functions
 
 
 def shapes(held: HeldRun) -> dict[str, str]:
-    """Return the shapes inside the model of a run."""
+    """Return the shapes inside the model of a run, in training."""
     model, batch = held.config.model, held.config.batch_size
-    length, width = model.num_positions, model.d_model
+    length, heads = model.num_positions, model.num_heads
+    read = length if model.readout == "mean" else 1
+    inner = {"scores (B, H, T, S)": f"({batch}, {heads}, {length}, {length})"}
     return {
         "inputs (B, T, 1)": f"({batch}, {model.seq_len}, 1)",
-        "tokens (B, T, d_model)": f"({batch}, {length}, {width})",
-        "scores (B, H, T, S)": f"({batch}, {model.num_heads}, {length}, {length})",
+        "tokens (B, T, d_model)": f"({batch}, {length}, {model.d_model})",
+        **(inner if model.num_layers > 1 else {}),
+        "scores of the last layer": f"({batch}, {heads}, {read}, {length})",
         "logits (B, 1)": f"({batch}, 1)",
         "parameters": f"{model.num_parameters:,}",
     }
@@ -225,95 +262,86 @@ def _make_run(config: Any) -> Any:
     )
 
 
-def _snapshot(trainer: Any) -> Any:
-    return trainer.snapshot()
-
-
 def _device() -> str:
     from core.device import pick_device
 
     return pick_device(device_line.chosen()).type
 
 
-def _draw_curves(held: HeldRun, step: int | None) -> None:
+def _draw_curves(page: str, look: Look, step: int | None) -> None:
     from core import charts, marker_story, shipped
     from core.charts.records import live_frame, record_points
 
-    records = held.run.records
-    name = marker_story.run_label(held.config)
-    sentence = marker_story.progress_sentence(records, held.config.num_tested)
-    kept = dict(held.kept)
+    records, config = look.records, look.config
+    sentence = marker_story.progress_sentence(records[:step], config.num_tested)
+    kept, origin = list(look.kept), None
     if not records:
         run = shipped.read_run()
         sentence = f"{sentence} {marker_story.shipped_sentence(run)}"
-        kept |= {"shipped run": run.records}
-    steps = max([held.config.max_steps, *map(len, kept.values())])
-    at_rest = held.run.state not in live_run.MOVING
+        origin = run.origin
+        kept.append(live_run.kept_curve("shipped run", run.records))
+    steps = max([config.max_steps, *(curve.num_steps for curve in look.kept)])
+    max_points = 120 if look.status.state in live_run.MOVING else 300
     for column, kind in zip(st.columns(2), ("loss", "accuracy"), strict=True):
         frame = live_frame(
-            {name: record_points(records, kind)},
-            kept={label: record_points(run, kind) for label, run in kept.items()},
-            chosen=step if at_rest and records else None,
-            max_points=300 if at_rest else 120,
+            {marker_story.run_label(config): record_points(records, kind)},
+            kept={curve.name: curve.curves[kind] for curve in kept},
+            chosen=step,
+            failed=marker_story.failing_step(records),
+            max_points=max_points,
         )
         with column:
             parts.bare_chart(
                 charts.live_curves,
                 frame,
-                key=f"{PAGE}_{kind}",
-                alt=sentence,
+                key=f"{page}_{kind}",
+                alt=_ALT[kind],
                 kind=kind,
                 max_steps=steps,
                 height=230,
             )
-    parts.sentence(sentence)
+    st.markdown(parts.plain(sentence), help=origin and parts.plain(origin))
 
 
-def _draw_rows(held: HeldRun, snapshot: Any, position: int, key: str) -> None:
+def _draw_rows(config: Any, snapshot: Any, position: int, key: str) -> None:
     from core import charts, marker_story
     from core.charts import tidy
 
-    rows, config = snapshot.readout_rows, held.config
+    rows = snapshot.content.readout_rows
     heads_shown = rows.numel() <= _MOST_ROWS
     shown = rows if heads_shown else rows.mean(dim=1, keepdim=True)
-    largest = max(float(s.content.readout_rows.max()) for s in held.run.snapshots)
-    parts.picture(
+    parts.bare_chart(
         charts.readout_rows,
         tidy.readout_frame(list(shown)),
-        key=f"{PAGE}_{key}",
-        caption=marker_story.readout_sentence(rows, config, position=position),
+        key=key,
+        alt=_ALT["rows"],
         num_layers=config.num_layers,
-        limit=next(x for x in (0.1, 0.2, 0.5, 1.0) if largest <= x or x == 1.0),
+        x_domain=(0, config.model.num_positions - 1),
         marker=marker_story.marker_column(config, position),
-        readout=_readout_name(config.readout),
-        title="What the readout reads in one test sequence",
+        readout=config.readout,
+        title="What the readout reads in this sequence (dash: one head, bar: mean)",
         height=250,
     )
-
-
-def _can_move(held: HeldRun, position: int) -> bool:
-    status = held.run.status()
-    at_rest = status.step_count > 0 and status.state not in live_run.MOVING
-    return at_rest and 0 < position < held.config.seq_len
-
-
-def _moved(held: HeldRun, position: int) -> Any | None:
-    from core.marker_story import move_marker
-
-    return live_run.ask(
-        held,
-        ("moved", held.run.step_count, position),
-        lambda trainer: move_marker(trainer, position),
+    parts.sentence(
+        marker_story.readout_sentence(
+            rows, config, step=snapshot.step, position=position
+        )
     )
 
 
-def _draw_moved(held: HeldRun, position: int) -> None:
-    from core import marker_story
+def _can_move(look: Look, position: int) -> bool:
+    return at_rest(look) and 0 < position < look.config.seq_len
 
-    moved = _moved(held, position)
+
+def _draw_moved(held: HeldRun, look: Look, position: int) -> None:
+    from core import marker_story
+    from core.attempt import Snapshot
+
+    answer = moved(held, look, position)
     st.subheader(f"The marker at position {position}", anchor=False)
-    if moved is None:
+    if answer is None:
         st.caption("Tested as soon as the trainer is free.")
         return
-    st.markdown(parts.plain(marker_story.moved_sentence(moved, held.run.records)))
-    _draw_rows(held, moved.snapshot, position, "moved_rows")
+    st.markdown(parts.plain(marker_story.moved_sentence(answer)))
+    snapshot = Snapshot(look.status.step_count, answer.snapshot)
+    _draw_rows(look.config, snapshot, position, f"{held.page}_moved_rows")

@@ -1,12 +1,12 @@
 """The masks page's own pieces: its tokens, its pictures, one a tab, and its tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from pages._ui import parts
-from pages._ui.controls import Controls
+from pages._ui.controls import MOST_TOKENS, Controls
 
 KINDS = [
     "causal",
@@ -17,37 +17,32 @@ KINDS = [
     "sliding window + padding",
 ]
 TABS = ["Weights", "Change one token", "PyTorch's conventions", "NaN lab"]
-PRECISIONS = ["float32", "float16", "bfloat16"]
-METHODS = ["overwritten", "added"]
-MOST_TOKENS = 16
+WIDTHS = [1, 2, 4, 8, 16, 32, 64, 128]  # d_k
 _SMALL = 8  # cells of longer sequences have no room for their numbers
 _SHORT, _TALL = 228, 380  # heights of pictures, in pixels
-_SCORES = "scores of every query and key, before mask and softmax"
 _SHIFTED = (
     "The diagonal is open because targets are shifted by one: the token at t is an "
     "input when position t predicts token t + 1."
 )
-_PADDED = "Padding hides keys alone: a padded query reads on, and the loss drops it."
-ANSWERS = [
-    parts.Choice(
-        "None",
-        "It asks with a new query and, where it may be read, hands over a new value.",
-    ),
-    parts.Choice(
-        "Only its own",
-        "Every query that may read it mixes in its value.",
-    ),
-    parts.Choice(
-        "Its own and some others",
-        "Look down its column of the mask: no other row reads it.",
-    ),
-    parts.Choice(
-        "Every output",
-        "Only where its whole column is open does every query read it.",
-    ),
-]
+ANSWERS = {  # by what core calls the reach of a movement
+    "none": "None",
+    "its own": "Only its own",
+    "some": "Its own and some others",
+    "every": "Every output",
+}
+HINTS = {  # by the right answer and whether too many outputs were picked
+    ("none", True): "No query may read it, and its own query has at most one key: one "
+    "key gets all the weight, whatever the query.",
+    ("its own", False): "Its own output comes from its own query, and that is new.",
+    ("its own", True): "Look down its column of the mask: no other query may read it.",
+    ("some", False): "Look down its column of the mask: another query may read it, "
+    "and mixes in its new value.",
+    ("some", True): "Look down its column of the mask: not every query may read it.",
+    ("every", False): "Look down its column of the mask: it is open throughout, and "
+    "every query mixes in its new value.",
+}
 EXPERIMENTS: dict[str, dict[str, Any]] = {
-    "Three real tokens of five, causal + padding: rows 3 and 4 read 1 1 1 0 0": {
+    "Three real tokens of five, causal + padding: rows 3 and 4 read three keys": {
         "source": "positions", "seq_len": 5, "kind": "causal + padding", "length": 3,
         "view": TABS[0],
     },
@@ -64,26 +59,12 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "view": TABS[1],
     },
 }  # fmt: skip
-_MARKS = {
-    "zeros": ":blue-badge[:material/check: {}]",
-    "uniform": ":orange-badge[:material/warning: {}]",
-    "leak": ":orange-badge[:material/warning: {}]",
-    "nan": ":red-badge[:material/error: {}]",
-    "overflow": ":red-badge[:material/error: {}]",
-}
 
 
 def choose_tokens(c: Controls) -> tuple[str | None, int]:
     """Return the text, or None where plain positions are chosen, and their number."""
     if c.choice("Tokens", "source", ["words", "positions"]) == "words":
-        text = c.text(
-            "Words",
-            "text",
-            "the cat sat on the mat",
-            longest=200,
-            help_text=f"Split at spaces; 1 to {MOST_TOKENS} words.",
-        )
-        return text, 1
+        return c.words("the cat sat on the mat"), 1
     return None, c.whole("Number of positions, T", "seq_len", 1, MOST_TOKENS, 6)
 
 
@@ -93,20 +74,15 @@ def choose_sizes(c: Controls, kind: str, seq_len: int) -> dict[str, int]:
     if "padding" in kind:
         length = c.whole("Real tokens; the rest is padding", "length", 0, seq_len, 4)
     if "window" in kind:
-        window = c.whole("Window: keys this near", "window", 1, seq_len, 2)
+        window = c.whole(
+            "Window w: keys with |t - s| < w",
+            "window",
+            1,
+            seq_len,
+            2,
+            help_text="Query t reads itself and w - 1 keys on each side: up to 2w - 1.",
+        )
     return {"length": length, "window": window}
-
-
-def choose_fill(c: Controls) -> tuple[str, str]:
-    """Return the number type shown in full and the way a fill is put in."""
-    precision = c.choice("Shown in full", "precision", PRECISIONS)
-    method = c.choice(
-        "The fill is",
-        "method",
-        METHODS,
-        help_text="Put in place of the masked score, or added to it.",
-    )
-    return precision, method
 
 
 def draw_weights(seen: Any, kind: str) -> None:
@@ -114,7 +90,8 @@ def draw_weights(seen: Any, kind: str) -> None:
     from core import captions
 
     labels, mask = seen.labels, seen.mask
-    summary = f"{int((~mask).sum())} of {mask.numel()} cells are masked (grey, ×)"
+    summary = captions.mask_sentence(mask)
+    scores = captions.scores_sentence(seen.scores, labels, labels)
     before = captions.map_sentence(seen.weights_before, labels, labels)
     first = captions.row_sentence(
         seen.weights_after[0], labels[0], labels, allowed=mask[0]
@@ -124,17 +101,19 @@ def draw_weights(seen: Any, kind: str) -> None:
         _map(mask, labels, "What is allowed", alt=summary, kind="allowed")
         _map(seen.weights_before, labels, "Weights without the mask", alt=before)
     with right:
-        _map(seen.scores, labels, "Scores, before the mask", alt=_SCORES, kind="score")
+        _map(seen.scores, labels, "Scores, before the mask", alt=scores, kind="score")
         _map(seen.weights_after, labels, "Weights with the mask", alt=first, mask=mask)
-    parts.sentence(f"{summary}; {_sums(seen)}; {first}.")
+    parts.sentence(f"{summary}; {captions.sums_sentence(seen.blocked)}; {first}.")
     if seen.warning:
         st.warning(parts.plain(seen.warning), icon=":material/block:")
     if "causal" in kind:
         parts.sentence(_SHIFTED)
-    if "padding" in kind:
-        parts.sentence(_PADDED)
+    if seen.reading_on:
+        parts.sentence(
+            f"Padding hides keys alone: {_quoted(seen.reading_on)}, padded, reads "
+            "on as a query, and the loss drops it."
+        )
     parts.random_weights_badge()
-    _row_sums(seen)
 
 
 def draw_movement(seen: Any, index: int, seed: int) -> None:
@@ -143,23 +122,35 @@ def draw_movement(seen: Any, index: int, seed: int) -> None:
     from core.charts import tidy
 
     moved, labels = masking.movement_of_outputs(seen, index, seed), seen.labels
-    changed = f'Replacing "{labels[index]}" (position {index}) by a random token'
-    caption = f"{changed}: {captions.movement_sentence(moved, labels)}."
-    left, right = st.columns([2, 3])
+    distances, label = moved.distances, labels[index]
+    changed = f'Replacing "{label}" (position {index}) by a random token'
+    caption = f"{changed}: {captions.movement_sentence(distances, labels)}."
+    mask = tidy.matrix_frame(
+        seen.mask, kind="allowed", row_labels=labels, column_labels=labels
+    )
+    left, right = st.columns([1, 2])
     with left:
-        title = "Its column: who may read it"
-        _map(seen.mask, labels, title, alt=title, kind="allowed", height=_TALL)
+        parts.bare_chart(
+            charts.heatmap,
+            mask[mask["key"] == label],
+            key="masks_column",
+            alt=captions.readers_sentence(seen.mask, index, labels),
+            kind="allowed",
+            title="Its column: who may read it",
+            show_values=True,
+            legend=False,
+            height=_TALL,
+        )
     with right:
         parts.bare_chart(
             charts.movement,
-            tidy.movement_frame(moved, labels),
+            tidy.movement_frame(distances, labels),
             key="masks_movement",
             alt=caption,
-            limit=charts.nice_limit(float(moved.max())),
+            limit=charts.nice_limit(float(distances.max())),
             height=_TALL,
         )
-    still = [f'"{label}"' for label, by in zip(labels, moved, strict=True) if by == 0]
-    parts.sentence(f"{caption} Exactly 0: {', '.join(still) or 'none'}.")
+    parts.sentence(f"{caption} Exactly 0: {_quoted(moved.still) or 'none'}.")
     parts.random_weights_badge()
 
 
@@ -167,16 +158,17 @@ def draw_conventions(seen: Any) -> None:
     """Draw what PyTorch's layer makes of one mask in three forms."""
     from core import masking, torch_masks
 
-    found, labels = masking.torch_conventions(seen), seen.labels
+    found = masking.torch_conventions(seen)
     left, right = st.columns(2)
     with left:
-        title = "nn.MultiheadAttention given ~mask: right"
-        _map(found.right_weights, labels, title, alt=title, mask=_kept(seen.mask))
-        title = "nn.MultiheadAttention given 0s and 1s: added"
-        _map(found.float_weights, labels, title, alt=title)
+        given = "~mask: right"
+        if seen.warning:
+            given = "~mask: NaN" + ("" if seen.blocked.all() else " or right")
+        _torch_map(found.right_weights, seen, given, masking.kept(seen.mask))
+        _torch_map(found.float_weights, seen, "0s and 1s: added")
     with right:
-        title = "nn.MultiheadAttention given mask: the opposite"
-        _map(found.opposite_weights, labels, title, alt=title, mask=_kept(~seen.mask))
+        opposite = masking.kept(~seen.mask)
+        _torch_map(found.opposite_weights, seen, "mask: the opposite", opposite)
         _what_torch_makes(found, seen)
     function, layer = st.columns(2)
     function.markdown("`F.scaled_dot_product_attention`: **1 = may attend**")
@@ -187,24 +179,6 @@ def draw_conventions(seen: Any) -> None:
     st.code(torch_masks.two_conventions_code(), language="python")
 
 
-def draw_nan_lab(precision: str, method: str) -> None:
-    """Show a fully masked row under each fill value and number type."""
-    from core import precision as lab
-
-    rows = lab.fully_masked_rows(method)
-    by_fill: dict[str, list[str]] = {row.fill: [f"`{row.fill}`"] for row in rows}
-    for row in rows:
-        by_fill[row.fill].append(_badge(row))
-    st.markdown("One query, four keys, all of them masked. Right is 0 throughout.")
-    st.markdown(_table(["fill", *PRECISIONS], by_fill.values()))
-    st.markdown(f"**Forward and gradient in {precision}**")
-    shown = [row for row in rows if row.dtype == precision]
-    header = ["fill", "stored as", "weights", "output", "gradient"]
-    st.markdown(_table(header, map(_lab_row, shown)))
-    for verdict in dict.fromkeys(row.verdict for row in shown):
-        parts.sentence(verdict)
-
-
 def predict(seen: Any, seed: int) -> None:
     """Ask which outputs the last token moves; the mask on the page decides."""
     from core import captions, masking
@@ -213,20 +187,23 @@ def predict(seen: Any, seed: int) -> None:
     if last == 0:  # one token: "its own" and "every" would be the same answer
         return
     question = f"The last token, position {last}, is replaced. Which outputs move?"
-    picked = parts.ask_prediction("masks_last", question, ANSWERS)
+    choices = [parts.Choice(text, "") for text in ANSWERS.values()]
+    picked = parts.ask_prediction("masks_last", question, choices)
     if picked is None:
         return
     moved = masking.movement_of_outputs(seen, last, seed)
-    measured = parts.plain(captions.movement_sentence(moved, seen.labels))
-    right = masking.reach_of_movement(moved, last)
-    parts.judge_prediction(ANSWERS, picked, right, f"Measured: {measured}.")
+    measured = parts.plain(captions.movement_sentence(moved.distances, seen.labels))
+    right = list(ANSWERS).index(moved.reach)
+    hint = HINTS.get((moved.reach, picked > right), "")
+    choices[picked] = choices[picked]._replace(misconception=hint)
+    parts.judge_prediction(choices, picked, right, f"Measured: {measured}.")
 
 
-def inside(tab: int) -> list[Any]:
-    """Return the functions of core that draw the open tab's numbers."""
-    from core import attention, masking, masks, precision, probes, torch_masks
+def look_inside(tab: int, seen: Any) -> None:
+    """Show the functions of core that draw the open tab's numbers."""
+    from core import attention, masking, masks, probes, torch_masks
 
-    return [
+    functions: list[Any] = [
         [
             masks.causal_mask,
             masks.padding_mask,
@@ -236,8 +213,9 @@ def inside(tab: int) -> list[Any]:
         ],
         [masking.movement_of_outputs, probes.change_one_token],
         [torch_masks.to_sdpa_mask, torch_masks.to_torch_mha_mask],
-        [precision.fill_outcome, precision.core_outcome],
     ][tab]
+    shapes = {"tokens": seen.embeddings, "mask": seen.mask, "scores": seen.scores}
+    parts.look_inside("masks", functions, shapes)
 
 
 def _map(
@@ -271,24 +249,33 @@ def _map(
     )
 
 
-def _kept(mask: Any) -> Any:
-    """Open the rows without a key, so that PyTorch's NaN is not called masked."""
-    return mask | ~mask.any(-1, keepdim=True)
+def _torch_map(weights: Any, seen: Any, given: str, mask: Any = None) -> None:
+    from core import captions
+
+    title = f"nn.MultiheadAttention given {given}"
+    said = captions.map_sentence(weights, seen.labels, seen.labels)
+    _map(weights, seen.labels, title, alt=f"{title}; {said}", mask=mask)
 
 
 def _what_torch_makes(found: Any, seen: Any) -> None:
-    from core import captions, masking
+    from core import captions
 
-    largest = max(found.function_difference, found.layer_difference)
-    opposite = masking.weight_on_masked(found.opposite_weights, seen.mask).max()
-    added = masking.weight_on_masked(found.float_weights, seen.mask).max()
-    blank = int(found.opposite_weights.isnan().any(dim=-1).sum())
+    count, blocked = len(seen.labels), int(seen.blocked.sum())
+    if blocked:
+        parts.sentence(
+            f"~mask: {blocked} of {count} rows have no key. PyTorch's layer makes them "
+            "NaN, core makes them 0."
+        )
+    if blocked < count:
+        parts.sentence(
+            f"Each given its own form, function and layer differ from core by at most "
+            f"{found.difference:.1e} on the {count - blocked} rows that have a key."
+        )
     parts.sentence(
-        f"Each given its own form, both differ from core by at most {largest:.1e}. "
-        f"Given the other form, the layer puts up to "
-        f"{captions.percent(float(opposite))} of a row on keys that should be hidden; "
-        f"{blank} of {len(seen.labels)} rows are NaN. "
-        f"Added zeros and ones leave them up to {captions.percent(float(added))}."
+        f"The opposite: {found.nan_rows} of {count} rows are NaN, the others put up to "
+        f"{captions.percent(found.opposite_leak)} of their weight on keys that should "
+        f"be hidden. Added zeros and ones leave those keys up to "
+        f"{captions.percent(found.float_leak)}."
     )
     st.markdown("`core` refuses zeros and ones:")
     x = seen.embeddings[None]
@@ -296,55 +283,9 @@ def _what_torch_makes(found: Any, seen: Any) -> None:
         seen.layer(x, x, x, mask=seen.mask.float())
 
 
-def _sums(seen: Any) -> str:
-    blocked = int(seen.blocked.sum())
-    if not blocked:
-        return "every row of weights still sums to 1"
-    others = "" if seen.blocked.all() else ", the others to 1"
-    return f"{blocked} of {len(seen.labels)} rows sum to 0{others}"
-
-
-def _row_sums(seen: Any) -> None:
-    lines = zip(
-        seen.labels, seen.mask.sum(-1), seen.weights_before.sum(-1), seen.row_sums,
-        strict=True,
-    )  # fmt: skip
-    st.markdown(
-        _table(
-            ["query (reads)", "keys it may read", "row sum without", "row sum with"],
-            (
-                [parts.plain(label), str(int(keys)), f"{before:.3f}", f"{after:.3f}"]
-                for label, keys, before, after in lines
-            ),
-        )
-    )
+def _quoted(labels: Sequence[str]) -> str:
+    return ", ".join(f'"{label}"' for label in labels)
 
 
 def _as_digits(mask: Any) -> str:
     return "\n".join(" ".join(str(int(cell)) for cell in row) for row in mask)
-
-
-def _badge(row: Any) -> str:
-    words = {
-        "zeros": "0, nothing to attend to",
-        "uniform": f"{row.attn_weights[0]:g} each, silent",
-        "leak": f"up to {max(row.attn_weights):.2f}, as if unmasked",
-        "nan": "NaN",
-        "overflow": "overflows: NaN",
-    }
-    return _MARKS[row.kind].format(words[row.kind])
-
-
-def _lab_row(row: Any) -> list[str]:
-    numbers = [(row.stored,), row.attn_weights, (row.output,), row.gradient]
-    return [f"`{row.fill}`", *map(_listed, numbers)]
-
-
-def _listed(numbers: Sequence[float | None]) -> str:
-    shown = ("–" if number is None else f"{number:.3g}" for number in numbers)
-    return ",\u2002".join(shown).replace("nan", "NaN")
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

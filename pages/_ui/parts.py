@@ -59,11 +59,21 @@ def loading(height: int) -> AbstractContextManager[Any]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Show what core refuses as one sentence; the rest of the page stays."""
+    """Show what core refuses as one sentence; the rest of the page stays.
+
+    Any other error is a fault of the program and is not hidden.
+    """
+    from core.checks import RefusedError
+
     try:
         yield
-    except ValueError as refusal:
-        st.error(plain(str(refusal)), icon=":material/block:")
+    except RefusedError as refusal:
+        refused(str(refusal))
+
+
+def refused(text: str) -> None:
+    """Show the sentence with which core refuses something."""
+    st.error(plain(text), icon=":material/block:")
 
 
 def picture(
@@ -98,7 +108,7 @@ def bare_chart(
 
 def sentence(text: str) -> None:
     """Write one generated sentence under a picture; nothing in it is markup."""
-    st.caption(plain(text))
+    st.markdown(plain(text))
 
 
 def note(text: str) -> None:

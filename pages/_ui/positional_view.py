@@ -19,32 +19,25 @@ TABS = [
 ]
 BASES = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
 MOST_CURVES = 6  # as many as there are colours
+_SHIFT_DRAWN = 8  # dimensions, so that each 2 x 2 rotation can be read
 COUNTED = 16  # positions beside the binary counter, four digits
 SENTENCE = "the cat saw a dog"
 HEIGHT = 400
 _ORDERS = ["swap", "reverse", "shuffle"]
-# Ends of the similarity scale: few, so that few specs are built.
-_SIMILARITY_ENDS = (1, 2, 4, 8, 16, 24, 32, 48, 64)
-_COMPARED = {
-    "output at the same place": "moved",
-    "output of the same token": "after_undoing",
-    "mean of all outputs": "pooled",
-}
-
-_SWAP_CHOICES = [
-    parts.Choice(
+_SWAP_CHOICES = {  # by what core calls the fate of the outputs
+    "each output follows its token": parts.Choice(
         "Each output follows its word: two change places, the rest stays.",
         "Nothing here tells a place from another, yet the outputs changed.",
     ),
-    parts.Choice(
+    "every output stays at its place": parts.Choice(
         "Nothing: every output stays as it is.",
-        "Only a mean over all outputs stays; each one follows its word.",
+        "The mean over all outputs stays; each one follows its word.",
     ),
-    parts.Choice(
+    "outputs change": parts.Choice(
         "Every output changes: the layer reads from left to right.",
         "Weights come from the tokens alone; no place stands in the formula.",
     ),
-]
+}
 EXPERIMENTS = {
     "Give nine tokens to a learned table of eight": {
         "view": "Learned table",
@@ -75,9 +68,7 @@ LIMITS = """
 
 def choose_order(c: Controls) -> tuple[str, str]:
     """Return the words and how they are reordered."""
-    text = c.text(
-        "Words", "text", SENTENCE, longest=200, help_text="Split at spaces; 1 to 16."
-    )
+    text = c.words(SENTENCE)
     how = c.choice(
         "New order", "order", _ORDERS, help_text="Swap exchanges first and last word."
     )
@@ -117,6 +108,7 @@ def draw_curves(table: Any, waves: Any, dimensions: Sequence[int]) -> None:
         key="positional_curves",
         caption=positional_story.wavelength_sentence(waves, chosen),
         series=tuple(curves),
+        x_domain=_all_of(table),
         title="Columns of the matrix, by dimension",
         height=HEIGHT,
     )
@@ -127,32 +119,32 @@ def draw_similarity(similarity: Any, position: int) -> None:
     """Draw the dot products of all positions, and the row of one of them."""
     from core import charts, positional, positional_story
     from core.charts import tidy
+    from core.charts.digits import marked_heatmap
 
-    row = similarity[position]
-    largest = float(similarity.abs().max())
-    end = float(next(end for end in _SIMILARITY_ENDS if end >= largest - 1e-3))
+    ends = positional_story.similarity_ends(similarity)
     caption = positional_story.similarity_sentence(similarity, position)
     left, right = st.columns(2)
     with left:
         parts.bare_chart(
-            charts.heatmap,
-            tidy.matrix_frame(similarity, kind="similarity"),
+            marked_heatmap,
+            _marked(tidy.matrix_frame(similarity, kind="similarity"), position),
             key="positional_similarity",
             alt=caption,
             kind="similarity",
             title="PE · PEᵀ: every position with every other",
-            limit=end,
+            limit=ends[1],
             height=HEIGHT,
         )
     with right:
         parts.bare_chart(
             charts.curves,
-            tidy.curves_frame({"row of the position": row}),
+            tidy.curves_frame({"row of the position": similarity[position]}),
             key="positional_similarity_row",
             alt=caption,
             series=("row of the position",),
+            x_domain=_all_of(similarity),
             y_title="dot product",
-            y_domain=(0.0 if float(similarity.min()) >= 0 else -end, end),
+            y_domain=ends,
             title="One row of it",
             height=HEIGHT,
         )
@@ -164,14 +156,17 @@ def draw_shift(shift: Any, offset: int, num_positions: int) -> None:
     """Draw the matrix of a shift, and by how much it misses, in numbers."""
     from core import positional, positional_story
 
-    picture, numbers = st.columns([4, 1], vertical_alignment="center")
+    width = len(shift.missed)
+    corner = shift.matrix[:_SHIFT_DRAWN, :_SHIFT_DRAWN]
+    picture, numbers = st.columns([3, 1], vertical_alignment="center")
     with picture:
         _map(
-            shift.matrix,
+            corner,
             "shift",
             positional_story.shift_sentence(shift, offset, num_positions),
             kind="map",
-            title="The matrix that shifts every position",
+            title=positional_story.shift_title(width, len(corner)),
+            show_values=True,
         )
     for name, number in positional_story.shift_numbers(shift).items():
         numbers.metric(name, number)
@@ -182,7 +177,7 @@ def draw_shift(shift: Any, offset: int, num_positions: int) -> None:
 
 def draw_tables(tables: Any, max_len: int) -> None:
     """Draw sinusoids beside a learned table, grey where it has no vector."""
-    from core import positional_story
+    from core import positional, positional_story, probes
 
     num_tokens = len(tables.sinusoidal)
     parts.random_weights_badge("The learned vectors")
@@ -204,16 +199,13 @@ def draw_tables(tables: Any, max_len: int) -> None:
             limit=0.05,
             height=310,
         )
-
-
-def look_inside_tables(tables: Any) -> None:
-    """Show the code of the learned table and what both encodings add."""
-    from core import positional, probes
-
+    if tables.refusal:
+        said = positional_story.overflow_sentence(max_len, num_tokens)
+        st.warning(parts.plain(said), icon=":material/block:")
     _inside(
         "learned",
-        [positional.LearnedPositionalEncoding, probes.learned_positions],
-        tables._asdict(),
+        [positional.LearnedPositionalEncoding, probes.position_tables],
+        {"sinusoidal": tables.sinusoidal, "learned": tables.learned},
     )
 
 
@@ -222,11 +214,7 @@ def draw_order(probe: Any, before: Sequence[str], after: Sequence[str]) -> None:
     from core import charts, positional_story, probes
     from core.charts import tidy
 
-    cases = {"no positions": probe.plain, "sinusoids added": probe.placed}
-    numbers = {
-        label: {name: float(getattr(c, field).max()) for name, c in cases.items()}
-        for label, field in _COMPARED.items()
-    }
+    numbers = positional_story.order_numbers(probe)
     parts.random_weights_badge("Embeddings and weights")
     st.markdown(parts.plain(f"{' '.join(before)}  →  {' '.join(after)}"))
     parts.picture(
@@ -234,8 +222,8 @@ def draw_order(probe: Any, before: Sequence[str], after: Sequence[str]) -> None:
         tidy.comparison_frame(numbers),
         key="positional_order",
         caption=positional_story.order_sentence(probe),
-        series=tuple(cases),
-        domain=(1e-17, 1e3),
+        series=tuple(next(iter(numbers.values()))),
+        domain=(1e-19, 1e3),
         log=True,
         digits=".2~g",
         x_title="largest distance from before the reordering (log scale)",
@@ -253,21 +241,22 @@ def draw_counter(digits: Any, table: Any, waves: Any, position: int) -> None:
     """Draw the digits of a binary counter beside the sinusoids, row by row."""
     from core import charts, positional, positional_story
     from core.charts import tidy
+    from core.charts.digits import marked_heatmap
 
     caption = positional_story.counter_sentence(digits, table, position)
     left, right = st.columns([1, 2])
     with left:
         parts.bare_chart(
             charts.digits,
-            tidy.digits_frame(digits),
+            _marked(tidy.digits_frame(digits), position),
             key="positional_digits",
             alt=caption,
             height=HEIGHT,
         )
     with right:
         parts.bare_chart(
-            charts.heatmap,
-            tidy.matrix_frame(table, kind="encoding"),
+            marked_heatmap,
+            _marked(tidy.matrix_frame(table, kind="encoding"), position),
             key="positional_counted",
             alt=caption,
             kind="encoding",
@@ -282,11 +271,12 @@ def ask_about_order() -> None:
     """Ask what a swap does to the outputs of a layer without positions."""
     from core import positional_story, probes, tokens
 
+    choices = list(_SWAP_CHOICES.values())
     picked = parts.ask_prediction(
         "positional_swap",
         f"A layer without positions reads “{SENTENCE}”. The first and the last word "
         "change places. What do the outputs do?",
-        _SWAP_CHOICES,
+        choices,
     )
     if picked is None:
         return
@@ -295,15 +285,9 @@ def ask_about_order() -> None:
     plain = probes.probe_order(
         tokens.token_embeddings(words, 64, 0), order, seed=0
     ).plain
-    right = 2
-    if positional_story.follows(plain):
-        right = 1 if positional_story.stays(plain) else 0
+    right = list(_SWAP_CHOICES).index(positional_story.fate_of_outputs(plain))
     parts.judge_prediction(
-        _SWAP_CHOICES,
-        picked,
-        right,
-        f"The output of a word moved {float(plain.after_undoing.max()):.0e} at most; "
-        f"at one place, outputs moved by up to {float(plain.moved.max()):.2f}.",
+        choices, picked, right, positional_story.swap_sentence(plain)
     )
 
 
@@ -325,9 +309,16 @@ def ask_about_mask(probe: Any) -> None:
             ),
         ],
         0 if positional_story.follows(probe.causal) else 1,
-        "Under the mask the output of a token moved by up to "
-        f"{float(probe.causal.after_undoing.max()):.2g}.",
+        positional_story.leak_sentence(probe.causal),
     )
+
+
+def _marked(frame: Any, position: int) -> Any:
+    return frame.assign(marked=frame["position"] == position)
+
+
+def _all_of(table: Any) -> tuple[int, int]:
+    return 0, max(len(table) - 1, 1)  # an axis needs two ends
 
 
 def _map(table: Any, name: str, caption: str, **options: Any) -> None:

@@ -12,7 +12,7 @@ Largest of 16 weights, to four decimals. One generator, seeded 0:
 1. `Q`, `K`, `V` of shape (4, 8), the worked example, come first;
 2. then for each d_k in order `q` (1, d_k) and `k` (16, d_k), all standard normal.
 
-No control of this page moves these numbers.
+These numbers are fixed, so this view has no controls.
 """
 
 
@@ -23,16 +23,12 @@ class Shown(NamedTuple):
     divisor: str
     num_keys: int
     spread: float
+    seed: int
 
     @property
     def divisors(self) -> list[str]:
         """Raw first, then the chosen divisor where it is another one."""
         return list(dict.fromkeys(["nothing", self.divisor]))
-
-    @property
-    def beside(self) -> str:
-        """The divisor drawn dashed, for comparison."""
-        return "d_k" if self.divisor == "sqrt_d_k" else "sqrt_d_k"
 
 
 class Measure(NamedTuple):
@@ -64,53 +60,52 @@ MEASURES = {
 }  # fmt: skip
 _HEADROOM = 1.1  # of a linear axis, for the words at the rule
 _VARIANCES = (1e-5, 1e5)
-
-
+_FEW_KEYS = 8  # what the score variance is compared with
+ROOTS = {  # what a layer of width 64 with 8 heads over 100 tokens may divide by
+    64: parts.Choice(
+        "√64 = 8.00", "64 is d_model; one head compares only its own share of it."
+    ),
+    8: parts.Choice("√8 = 2.83", ""),
+    100: parts.Choice(
+        "√100 = 10.00",
+        "100 is the sequence length: it adds scores, not terms to a score.",
+    ),
+}
 VIEWS = [*MEASURES, "One row", "Lab table"]
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def sweep(seed: int, num_keys: int, num_trials: int, spread: float) -> dict[str, Any]:
     """Return the sweep over d_k; kept, so that moving d_k draws nothing anew."""
-    from core import scaling
+    from core import initial, scaling
 
     return scaling.saturation_sweep(
         num_keys=num_keys,
         num_trials=num_trials,
-        generator=scaling.generator_from(seed),
+        generator=initial.generator_from(seed),
         spread=spread,
     )
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def measured_divisor(d_model: int, num_heads: int, seq_len: int) -> float:
+def measured_divisor(d_model: int, num_heads: int, seq_len: int) -> Any:
     """Return what a real layer of that size divides its scores by; kept."""
     from core import scaling
 
     return scaling.measured_divisor(d_model, num_heads, seq_len=seq_len)
 
 
-def draw(measured: dict[str, Any], rows: dict[str, Any], shown: Shown) -> None:
-    """Draw the tabs, and the picture of the open one."""
-    tabs = st.tabs(VIEWS, key="scaling_view", bind="query-params")
-    for tab, view in zip(tabs, VIEWS, strict=True):
-        if not tab.open:
-            continue
-        with tab, parts.loading(400):
-            if view in MEASURES:
-                draw_sweep(view, measured, shown)
-            elif view == "One row":
-                draw_row(rows, shown)
-            else:
-                draw_lab_table()
-
-
-def draw_sweep(name: str, measured: dict[str, Any], shown: Shown) -> None:
-    """Draw one statistic against d_k: raw, the chosen divisor, a dashed reference."""
+def draw_sweep(name: str, shown: Shown, num_trials: int) -> None:
+    """Draw one statistic against d_k: raw, the chosen divisor, dotted references."""
     from core import charts, scaling
     from core.charts import tidy
 
     measure = MEASURES[name]
+    measured = sweep(shown.seed, shown.num_keys, num_trials, shown.spread)
+    caption = _sweep_caption(measure, measured, shown)
+    if measure.field == "score_variance":
+        fewer = sweep(shown.seed, _FEW_KEYS, num_trials, shown.spread)
+        caption += f" {_mean_sentence(measured, fewer, shown)}"
     series = {
         scaling.DIVISOR_NAMES[key]: getattr(measured[key], measure.field)
         for key in shown.divisors
@@ -122,23 +117,39 @@ def draw_sweep(name: str, measured: dict[str, Any], shown: Shown) -> None:
             scaling.POWERS_OF_TWO, series, references=reference, chosen=shown.d_k
         ),
         key=f"scaling_{measure.field}",
-        caption=_sweep_caption(measure, series, shown),
+        caption=caption,
         series=tuple(series),
         references=tuple(reference),
         title=f"{measure.title}: median and 10–90 % of trials",
+        x_domain=scaling.ALL_WIDTHS,
         y_title=measure.y_title,
         y_domain=_domain(measure, shown.num_keys),
         log_y=measure.field == "score_variance",
         chosen_label="chosen d_k",
         height=400,
     )
+    parts.random_weights_badge("Queries and keys")
+    parts.look_inside(
+        "scaling",
+        [scaling.saturation_sweep, scaling.saturation_of_scores, scaling.jacobian_norm],
+        {
+            "widths d_k": len(scaling.POWERS_OF_TWO),
+            measure.field: getattr(measured[shown.divisor], measure.field),
+        },
+    )
 
 
-def draw_row(rows: dict[str, Any], shown: Shown) -> None:
+def draw_row(shown: Shown) -> None:
     """Draw the weights of one query and the gradient of the largest, as bars."""
-    from core import captions, charts, scaling
+    from core import captions, charts, initial, scaling
     from core.charts import tidy
 
+    rows = scaling.softmax_row(
+        shown.d_k,
+        num_keys=shown.num_keys,
+        generator=initial.generator_from(shown.seed),
+        spread=shown.spread,
+    )
     drawn = {scaling.DIVISOR_NAMES[key]: rows[key] for key in shown.divisors}
     kinds = {
         "weight": {name: row.attn_weights for name, row in drawn.items()},
@@ -169,6 +180,13 @@ def draw_row(rows: dict[str, Any], shown: Shown) -> None:
             **looks[kind],
         )
     parts.sentence(sentence)
+    parts.random_weights_badge("Queries and keys")
+    row = rows[shown.divisor]
+    parts.look_inside(
+        "scaling",
+        [scaling.softmax_row],
+        {"scores of one row": row.scores, "gradient": row.gradient},
+    )
 
 
 def draw_lab_table() -> None:
@@ -186,6 +204,7 @@ def draw_lab_table() -> None:
         },
     )
     recipe.markdown(_RECIPE)
+    parts.look_inside("scaling", [scaling.lab_table], {"rows": 4})
 
 
 def _domain(measure: Measure, num_keys: int) -> tuple[float, float]:
@@ -199,22 +218,42 @@ def _reference(field: str, measured: dict[str, Any], shown: Shown) -> dict[str, 
     from core import scaling
 
     if field == "score_variance":
-        name = "expected: d_k" if shown.spread == 1 else "expected: d_k · spread⁴"
+        power = "" if shown.spread == 1 else " · spread⁴"
+        name = f"expected mean: d_k{power}"
         line = scaling.expected_variance(scaling.POWERS_OF_TWO, shown.spread)
         return {name: line}
-    values = getattr(measured[shown.beside], field)
-    return {scaling.DIVISOR_NAMES[shown.beside]: scaling.trial_band(values).median}
+    return {
+        scaling.DIVISOR_NAMES[key]: scaling.trial_band(getattr(part, field)).median
+        for key, part in measured.items()
+        if key not in shown.divisors
+    }
 
 
-def _sweep_caption(measure: Measure, series: dict[str, Any], shown: Shown) -> str:
+def _sweep_caption(measure: Measure, measured: dict[str, Any], shown: Shown) -> str:
     from core import captions, scaling
 
     at = scaling.POWERS_OF_TWO.index(shown.d_k)
-    bands = {name: scaling.trial_band(values[at]) for name, values in series.items()}
-    medians = {name: float(band.median) for name, band in bands.items()}
+    medians = {
+        scaling.DIVISOR_NAMES[key]: float(
+            scaling.trial_band(getattr(measured[key], measure.field)[at]).median
+        )
+        for key in shown.divisors
+    }
     said = captions.sweep_sentence("d_k", shown.d_k, measure.words, medians)
-    if measure.field == "score_variance":
-        (expected,) = scaling.expected_variance([shown.d_k], shown.spread).tolist()
-        mean = captions.figure(float(bands["raw"].mean))
-        said += f"; the raw mean is {mean}, expected {captions.figure(expected)}"
     return f"With {shown.num_keys} keys, {said}."
+
+
+def _mean_sentence(
+    measured: dict[str, Any], fewer: dict[str, Any], shown: Shown
+) -> str:
+    """Compare the mean of the raw score variance with that of another key number."""
+    from core import captions, scaling
+
+    at = scaling.POWERS_OF_TWO.index(shown.d_k)
+    mean, other = (
+        captions.figure(float(part["nothing"].score_variance[at].mean()))
+        for part in (measured, fewer)
+    )
+    (expected,) = scaling.expected_variance([shown.d_k], shown.spread).tolist()
+    beside = f" ({other} with {_FEW_KEYS} keys)" if shown.num_keys != _FEW_KEYS else ""
+    return f"The raw mean is {mean}{beside}, expected {captions.figure(expected)}."

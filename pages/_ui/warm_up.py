@@ -46,8 +46,9 @@ def _load() -> None:
         ready.set()
         _take_one_step()
     except Exception:
-        failed.set()  # pages that need the module will say what is wrong with it
-        logging.getLogger(__name__).exception("torch or core could not be loaded")
+        if not _leaving.is_set():  # an interpreter that goes away refuses imports
+            failed.set()
+            logging.getLogger(__name__).exception("torch or core could not be loaded")
     # What is loaded by now lives as long as the server. Frozen, it is no longer
     # walked by the collector: a rerun takes tens of milliseconds, not hundreds.
     gc.collect()

@@ -112,6 +112,44 @@ def test_ctrl_c_while_training_ends_the_server_within_three_seconds(
         context.close()
 
 
+WATCH = """() => {
+    const seen = new Map();
+    window.flaws = {frames: 0, flat: 0, replaced: 0};
+    const look = () => {
+        const charts = document.querySelectorAll("[data-testid=stVegaLiteChart]");
+        charts.forEach((chart, i) => {
+            const drawn = chart.querySelector("svg, canvas");
+            flaws.flat += !drawn || drawn.getBoundingClientRect().height < 1;
+            flaws.replaced += seen.has(i) && seen.get(i) !== drawn;
+            seen.set(i, drawn);
+        });
+        flaws.frames += 1;
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+def test_a_live_run_moves_its_charts_and_never_builds_them_anew(server, tab: Page):
+    train(tab, server)
+    expect(tab.get_by_test_id("stVegaLiteChart")).to_have_count(4)
+    time.sleep(1.0)
+    tab.evaluate(WATCH)
+    before = steps_done(tab)
+    time.sleep(6.0)
+    flaws = tab.evaluate("window.flaws")
+    assert steps_done(tab) > before
+    assert flaws["frames"] > 30
+    assert (flaws["flat"], flaws["replaced"]) == (0, 0)
+
+
+def drawn_heights(tab: Page) -> list[float]:
+    return tab.eval_on_selector_all(
+        "[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas",
+        "parts => parts.map(part => part.getBoundingClientRect().height)",
+    )
+
+
 @pytest.mark.parametrize("switches", [10])
 def test_quick_page_switches_beside_a_live_chart_leave_no_blank(
     server, tab: Page, switches
@@ -123,15 +161,15 @@ def test_quick_page_switches_beside_a_live_chart_leave_no_blank(
         tab.get_by_text("Attention playground").first.click()
         tab.get_by_role("link", name="Marker task", exact=True).first.click()
     expect(tab.get_by_role("heading", level=1)).to_have_text("Marker task")
+    deadline = time.monotonic() + 15
+    while len(drawn_heights(tab)) < 4 or min(drawn_heights(tab)) == 0:
+        assert time.monotonic() < deadline, "the charts are not drawn"
+        time.sleep(0.1)
     for _ in range(10):
         time.sleep(0.5)
-        assert tab.get_by_test_id("stVegaLiteChart").count() >= 2
-        heights = tab.eval_on_selector_all(
-            "[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas",
-            "parts => parts.map(part => part.getBoundingClientRect().height)",
-        )
-        assert heights
-        assert min(heights) > 100
+        heights = drawn_heights(tab)
+        assert len(heights) >= 4
+        assert min(heights) > 0
     assert not [text for text in complaints if "Unrecognized data set" in text]
     expect(tab.get_by_test_id("stException")).to_have_count(0)
 
