@@ -70,6 +70,49 @@ class MovedMarker(NamedTuple):
     snapshot: TrainSnapshot
 
 
+class OtherLength(NamedTuple):
+    """How a model answers sequences of another length, beside those of its own.
+
+    Attributes:
+        seq_len: The other length.
+        num_tested: Sequences of that length it was tested on.
+        accuracy: Share of right answers there, in [0, 1].
+        own_len: Length it was trained at.
+        own_accuracy: Share of right answers at that length, by the same model.
+    """
+
+    seq_len: int
+    num_tested: int
+    accuracy: float
+    own_len: int
+    own_accuracy: float
+
+
+def test_at_length(trainer: Trainer, seq_len: int) -> OtherLength:
+    """Return the accuracy on test sequences of another length, marker at position 0.
+
+    Raises:
+        RefusedError: If the length is out of range, or runs past learned positions.
+    """
+    config = trainer.config
+    return OtherLength(
+        seq_len,
+        config.num_tested_at(seq_len),
+        trainer.evaluate(seq_len=seq_len),
+        config.seq_len,
+        trainer.evaluate(),
+    )
+
+
+def length_sentence(found: OtherLength) -> str:
+    """Return what the other length did to the accuracy."""
+    return (
+        f"Trained at length {found.own_len}: test accuracy "
+        f"{100 * found.own_accuracy:.1f} % there, {100 * found.accuracy:.1f} % at "
+        f"length {found.seq_len}, on {found.num_tested:,} sequences."
+    )
+
+
 def move_marker(trainer: Trainer, position: int) -> MovedMarker:
     """Return accuracy and attention with the marker moved to ``position``.
 

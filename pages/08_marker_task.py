@@ -6,7 +6,15 @@ Section: A trained model
 Icon: flag
 """
 
-from pages._ui import controls, frame, live_run, marker_predict, marker_view, parts
+from pages._ui import (
+    controls,
+    frame,
+    live_run,
+    marker_length,
+    marker_predict,
+    marker_view,
+    parts,
+)
 
 page = frame.guard(__file__)
 parts.head(page, r"\mathcal{L} = -\,y\,\ln p - (1-y)\,\ln(1-p)")
@@ -19,6 +27,7 @@ with parts.loading(480):
 held = marker_view.hold(page.name, config)
 with controls.sidebar("marker") as c:
     moved = marker_view.choose_moved(c, settings["seq_len"], held)
+    test_length = marker_length.choose(c, held)
 if held is not None:
     marker_view.buttons(held, config)
     marker_view.ask_ahead(held, moved)
@@ -26,6 +35,7 @@ if held is not None:
     moving = live_run.moving_view(
         held, lambda look: marker_view.draw(held, look, moved)
     )
+    marker_length.draw(held, test_length)
     marker_predict.predict(held, moving)
     parts.look_inside("marker", marker_view.inside(held), marker_view.shapes(held))
 

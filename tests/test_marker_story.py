@@ -189,3 +189,25 @@ def test_the_shipped_sentence_names_the_first_good_step():
 def test_a_shipped_run_that_never_learned_says_so():
     run = ShippedRun({}, [record(21, 0.6, 0.5), record(42, 0.6)])
     assert story.shipped_sentence(run).endswith("never at 95 % or more.")
+
+
+def test_another_length_is_tested_with_the_same_model():
+    trainer = Trainer(TrainConfig(seq_len=7, test_samples=50))
+    found = story.test_at_length(trainer, 13)
+    assert found.accuracy == trainer.evaluate(seq_len=13)
+    assert found.own_accuracy == trainer.evaluate()
+    assert (found.own_len, found.seq_len, found.num_tested) == (7, 13, 50)
+
+
+def test_a_length_past_learned_positions_is_refused():
+    trainer = Trainer(TrainConfig(seq_len=7, test_samples=50, positional="learned"))
+    with pytest.raises(ValueError, match="max_len"):
+        story.test_at_length(trainer, 13)
+
+
+def test_the_length_sentence_gives_both_accuracies_and_claims_no_more():
+    found = story.OtherLength(120, 900, 0.713, 60, 1.0)
+    assert story.length_sentence(found) == (
+        "Trained at length 60: test accuracy 100.0 % there, 71.3 % at length 120, "
+        "on 900 sequences."
+    )

@@ -321,3 +321,13 @@ def test_the_code_shown_is_the_code_that_ran(dropout, explained):
     shapes = marker_view.shapes(held)
     assert shapes["scores (B, H, T, S)"] == "(16, 2, 11, 11)"
     assert shapes["scores of the last layer"] == "(16, 2, 1, 11)"
+
+
+def test_a_trained_model_is_tested_at_another_length():
+    app = open_marker(**SMALL)
+    assert "Sequence length at test time" not in [box.label for box in app.selectbox]
+    press(app, "Step 10")
+    wait_for(app, "Step 10 / 63")
+    app.run()
+    app.selectbox(key="marker_test_length").set_value("30").run()
+    wait_for(app, "at length 30, on 1,000 sequences")
