@@ -19,22 +19,22 @@ class _Stop(NamedTuple):
 _CLASS_PATH = {
     "scaling": _Stop(
         10,
-        "Guess how the largest weight grows with d_k, then drag d_k from 1 to 4096.",
+        "Guess the largest weight, then drag d_k.",
         {"scaling_d_k": "1"},
     ),
     "masks": _Stop(
         12,
-        "Change one token; find the outputs that do not move.",
+        "Change a token: which outputs stay?",
         {"masks_view": "Change one token"},
     ),
     "positional_encoding": _Stop(
         10,
-        "Permute the tokens, without and with positions.",
+        "Permute the tokens, twice.",
         {"positional_view": "Permute"},
     ),
     "marker_task": _Stop(
         18,
-        "Train three epochs, keep the curve, then change one setting and train again.",
+        "Train, keep the curve, change one thing.",
         {"marker_steps": "189"},
     ),
 }
