@@ -435,3 +435,27 @@ def test_the_lab_reaches_999_in_1000_within_three_epochs_on_nine_of_ten_seeds():
         return any((record.accuracy or 0) >= 0.999 for record in train(config))
 
     assert sum(reached(seed) for seed in range(10)) >= 9
+
+
+def accuracy_without_positions(readout, *, causal):
+    """Train 100 steps of one layer that gets no positions; return the accuracy."""
+    config = TrainConfig(
+        num_layers=1,
+        learning_rate=3e-3,
+        dropout=0.0,
+        positional="none",
+        causal=causal,
+        readout=readout,
+        max_steps=100,
+        eval_every=100,
+    )
+    return list(train(config))[-1].accuracy
+
+
+def test_without_positions_a_readout_at_position_0_hides_what_is_missing():
+    assert accuracy_without_positions("first", causal=False) > 0.99
+
+
+def test_without_positions_a_causal_mask_leaks_order_to_the_mean():
+    plain = accuracy_without_positions("mean", causal=False)
+    assert accuracy_without_positions("mean", causal=True) > max(0.9, plain + 0.1)
