@@ -70,7 +70,7 @@ def _render(
     import vl_convert  # not among the packages of the app
 
     shown = palette(dark)
-    spec = cached_spec(chart, frame, dark=dark, **options)
+    spec = _without_axes(cached_spec(chart, frame, dark=dark, **options))
     spec |= {
         "data": {"values": frame.to_dict("records")},
         "title": None,
@@ -86,7 +86,7 @@ def _render(
             "text": {"color": shown.text},
         },
     }
-    return vl_convert.vegalite_to_png(_without_axes(spec), scale=_SCALE)
+    return vl_convert.vegalite_to_png(spec, scale=_SCALE)
 
 
 def _without_axes(part: Any) -> Any:
@@ -95,8 +95,9 @@ def _without_axes(part: Any) -> Any:
         return [_without_axes(item) for item in part]
     if not isinstance(part, dict):
         return part
-    kept = {name: _without_axes(item) for name, item in part.items()}
-    return kept | {name: None for name in ("axis", "legend") if name in kept}
+    inside = {name: item for name, item in part.items() if name != "legend"}
+    kept = {name: _without_axes(item) for name, item in inside.items()}
+    return kept | ({"axis": None} if "axis" in kept else {})
 
 
 def main() -> None:

@@ -24,3 +24,11 @@ def test_the_picture_of_the_encoding_is_what_core_draws_today():
     drawn = Image.open(BytesIO(draw_positional_encoding(dark=False)))
     shipped = Image.open(info.image(dark=False))
     assert drawn.tobytes() == shipped.tobytes()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_picture_can_be_drawn_by_core_as_it_is_today(name, dark):
+    with Image.open(BytesIO(PICTURES[name](dark))) as drawn:
+        assert drawn.size == (640, 340)
+        assert len(drawn.convert("RGB").getcolors(maxcolors=2**20)) > 10
