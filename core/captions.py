@@ -172,21 +172,21 @@ def readers_sentence(mask: Tensor, index: int, labels: Sequence[str]) -> str:
     return f'{readers} of {len(mask)} queries may read key "{labels[index]}"'
 
 
-def sweep_sentence(x: str, at: float, what: str, medians: Mapping[str, float]) -> str:
+def sweep_sentence(x: str, at: float, what: str, middles: Mapping[str, float]) -> str:
     """Say what the series of a sweep are at the chosen value.
 
     Args:
         x: Name of what is swept, such as "d_k".
         at: The chosen value.
-        what: Name of what is measured, such as "largest weight".
-        medians: Series -> median over the trials.
+        what: Name of what is measured, such as "median largest weight".
+        middles: Series -> that middle of the trials.
 
     Returns:
         For instance ``at d_k = 64 the median largest weight is 0.88 (raw) and 0.35
         (÷ √d_k)``.
     """
-    numbers = [f"{figure(median)} ({name})" for name, median in medians.items()]
-    return f"at {x} = {at:g} the median {what} is {_listed(numbers)}"
+    numbers = [f"{figure(middle)} ({name})" for name, middle in middles.items()]
+    return f"at {x} = {at:g} the {what} is {_listed(numbers)}"
 
 
 def softmax_row_sentence(d_k: int, rows: Mapping[str, SoftmaxRow]) -> str:

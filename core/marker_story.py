@@ -209,8 +209,8 @@ def notes_on(config: TrainConfig) -> list[str]:
     notes = []
     if config.causal and config.readout == "cls":
         notes.append(
-            "Under the causal mask CLS, at position 0, may read itself alone: every "
-            "sequence gets the same answer. Read the last position or the mean."
+            "Under the causal mask CLS, before the sequence, may read itself alone: "
+            "every sequence gets the same answer. Read the last position or the mean."
         )
     if config.causal and config.positional == "none" and config.readout != "cls":
         notes.append(

@@ -5,14 +5,16 @@ row keeps one key. Where it keeps none, the softmax sees equal numbers, or -inf 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from core.attention import scaled_dot_product_attention
-from core.checks import require_choice
+from core.checks import RefusedError, require_choice
+from core.initial import generator_from
+from core.masks import blocked_query_warnings, padding_mask
 
 CORE = "core.attention"
 FILLS: dict[str, Callable[[torch.dtype], float]] = {
@@ -128,6 +130,43 @@ def core_outcome(dtype: str) -> FillOutcome:
     seen.output.sum().backward()
     weights, output = seen.attn_weights[0], seen.output[0, 0]
     return _outcome(CORE, dtype, None, weights, output, key.grad, overflow=False)
+
+
+@torch.no_grad()
+def padded_batch_sentence(lengths: Sequence[int], *, seed: int = 0) -> str:
+    """Attend over a padded batch, and say which sequences have no token at all.
+
+    Args:
+        lengths: Number of real tokens of each sequence, ``(B,)``; the longest has at
+            least one.
+        seed: Draws the vectors of the tokens.
+
+    Returns:
+        The warnings of the batch, and by how much the outputs of the other sequences
+        differ from what each gives alone, without padding.
+
+    Raises:
+        ValueError: If a length is negative or every length is 0.
+    """
+    if max(lengths, default=0) < 1:
+        raise RefusedError(f"lengths {list(lengths)} must have one of at least 1")
+    mask = padding_mask(lengths, max(lengths))  # (B, 1, S)
+    x = torch.randn(len(lengths), max(lengths), 8, generator=generator_from(seed))
+    together = scaled_dot_product_attention(x, x, x, mask=mask).output
+    moved = 0.0
+    for index, length in enumerate(lengths):
+        if length:
+            real = x[index, :length]
+            alone = scaled_dot_product_attention(real, real, real).output
+            moved = max(moved, float((together[index, :length] - alone).abs().max()))
+    warnings = blocked_query_warnings(mask.expand(-1, max(lengths), -1))
+    said = "".join(f" {warning[:1].upper()}{warning[1:]}." for warning in warnings)
+    return (
+        f"A batch of {len(lengths)} sequences with "
+        f"{', '.join(map(str, lengths))} real tokens, padded to "
+        f"{max(lengths)}.{said} The others give what they give alone"
+        f"{f', to {moved:.0e}' if moved else ''}."
+    )
 
 
 def _outcome(

@@ -1,23 +1,29 @@
 """Result tables that ship with the project, each with what made it.
 
-``python -m core.shipped`` trains the preset of the marker task and writes its curve, so
-that the page opens on a picture before anybody has pressed Run.
+``python -m core.shipped`` trains what the tables hold and writes them: the curve of
+the marker task's preset, so that its page opens on a picture before anybody has
+pressed Run, and the grid of what carries the order.
 """
 
 import argparse
 import csv
 import functools
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
+from core.order_grid import SEEDS, Cell, CellRun, run_grid
 from core.training import TrainConfig, TrainRecord, train
 
-MARKER_PRESET = Path(__file__).parent.parent / "assets" / "tables" / "marker_preset.csv"
-_COLUMNS = ("step", "epoch", "loss", "accuracy")
+TABLES = Path(__file__).parent.parent / "assets" / "tables"
+MARKER_PRESET = TABLES / "marker_preset.csv"
+ORDER_GRID = TABLES / "order_grid.csv"
+_COMMAND = "python -m core.shipped"
+_RUN_COLUMNS = ("step", "epoch", "loss", "accuracy")
+_GRID_COLUMNS = ("positional", "causal", "readout", "seed", "steps", "accuracy")
 
 
 class ShippedRun(NamedTuple):
@@ -34,8 +40,24 @@ class ShippedRun(NamedTuple):
     @property
     def origin(self) -> str:
         """What made it, as a sentence."""
-        made = self.made_by
-        return f"Made by {made['command']}, seed {made['seed']}, {made['versions']}."
+        return _origin(self.made_by)
+
+
+class ShippedGrid(NamedTuple):
+    """The grid of what carries the order, trained before, and what made it.
+
+    Attributes:
+        made_by: Field to text: command, seed, versions, machine.
+        runs: One run a cell and seed.
+    """
+
+    made_by: dict[str, str]
+    runs: list[CellRun]
+
+    @property
+    def origin(self) -> str:
+        """What made it, as a sentence."""
+        return _origin(self.made_by)
 
 
 def write_run(path: Path, records: Sequence[TrainRecord], *, seed: int) -> None:
@@ -46,19 +68,16 @@ def write_run(path: Path, records: Sequence[TrainRecord], *, seed: int) -> None:
         records: Records of the run.
         seed: Its seed.
     """
-    made_by = {
-        "command": "python -m core.shipped",
-        "seed": str(seed),
-        "versions": f"torch {torch.__version__}, Python {platform.python_version()}",
-        "machine": f"{platform.system()} {platform.machine()}",
-    }
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {field}: {text}\n" for field, text in made_by.items())
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(_COLUMNS)
-        for r in records:
-            measured = "" if r.accuracy is None else f"{r.accuracy:.4f}"
-            rows.writerow((r.step, r.epoch, f"{r.loss:.6f}", measured))
+    rows = (
+        (
+            r.step,
+            r.epoch,
+            f"{r.loss:.6f}",
+            "" if r.accuracy is None else f"{r.accuracy:.4f}",
+        )
+        for r in records
+    )
+    _write(path, _RUN_COLUMNS, rows, command=_COMMAND, seed=str(seed))
 
 
 @functools.cache
@@ -68,9 +87,7 @@ def read_run(path: Path = MARKER_PRESET) -> ShippedRun:
     Args:
         path: A file that ``write_run`` wrote.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    head = [line for line in lines if line.startswith("# ")]
-    made_by = dict(line[2:].split(": ", maxsplit=1) for line in head)
+    made_by, rows = _read(path)
     records = [
         TrainRecord(
             step=int(row["step"]),
@@ -79,17 +96,106 @@ def read_run(path: Path = MARKER_PRESET) -> ShippedRun:
             gradient_norm=float("nan"),
             accuracy=float(row["accuracy"]) if row["accuracy"] else None,
         )
-        for row in csv.DictReader(lines[len(head) :])
+        for row in rows
     ]
     return ShippedRun(made_by, records)
 
 
-def main() -> None:
-    """Train the preset and write its curve."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--out", type=Path, default=MARKER_PRESET)
+def write_grid(path: Path, runs: Sequence[CellRun]) -> None:
+    """Write the grid as CSV, one row a cell and seed, below lines on its origin.
+
+    Args:
+        path: File to write.
+        runs: Runs of the grid, with the seeds ``SEEDS``.
+    """
+    rows = (
+        (
+            run.cell.positional,
+            "yes" if run.cell.causal else "no",
+            run.cell.readout,
+            run.seed,
+            run.steps,
+            f"{run.accuracy:.4f}",
+        )
+        for run in runs
+    )
+    command, seeds = f"{_COMMAND} order_grid", f"{SEEDS[0]} to {SEEDS[-1]}"
+    _write(path, _GRID_COLUMNS, rows, command=command, seed=seeds)
+
+
+@functools.cache
+def read_grid(path: Path = ORDER_GRID) -> ShippedGrid:
+    """Return the shipped grid.
+
+    Args:
+        path: A file that ``write_grid`` wrote.
+    """
+    made_by, rows = _read(path)
+    runs = [
+        CellRun(
+            Cell(row["positional"], row["causal"] == "yes", row["readout"]),
+            seed=int(row["seed"]),
+            steps=int(row["steps"]),
+            accuracy=float(row["accuracy"]),
+        )
+        for row in rows
+    ]
+    return ShippedGrid(made_by, runs)
+
+
+def _origin(made: dict[str, str]) -> str:
+    return f"Made by {made['command']}, seed {made['seed']}, {made['versions']}."
+
+
+def _write(
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    command: str,
+    seed: str,
+) -> None:
+    made_by = {
+        "command": command,
+        "seed": seed,
+        "versions": f"torch {torch.__version__}, Python {platform.python_version()}",
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"# {field}: {text}\n" for field, text in made_by.items())
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows(rows)
+
+
+def _read(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Return what made a table, and its rows by the names of the columns."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = [line for line in lines if line.startswith("# ")]
+    made_by = dict(line[2:].split(": ", maxsplit=1) for line in head)
+    return made_by, list(csv.DictReader(lines[len(head) :]))
+
+
+def _make_preset(path: Path) -> None:
     preset = TrainConfig()
-    write_run(parser.parse_args().out, list(train(preset)), seed=preset.seed)
+    write_run(path, list(train(preset)), seed=preset.seed)
+
+
+def _make_grid(path: Path) -> None:
+    write_grid(path, run_grid())
+
+
+_MAKERS = {"marker_preset": _make_preset, "order_grid": _make_grid}
+
+
+def main() -> None:
+    """Train what the tables hold and write them, or only the one that is named."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("table", nargs="?", choices=tuple(_MAKERS))
+    parser.add_argument("--folder", type=Path, default=TABLES)
+    given = parser.parse_args()
+    for name in [given.table] if given.table else _MAKERS:
+        _MAKERS[name](given.folder / f"{name}.csv")
 
 
 if __name__ == "__main__":

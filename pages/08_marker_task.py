@@ -11,6 +11,7 @@ from pages._ui import (
     frame,
     live_run,
     marker_length,
+    marker_order,
     marker_predict,
     marker_view,
     parts,
@@ -38,7 +39,7 @@ if held is not None:
     marker_length.draw(held, test_length)
     marker_predict.predict(held, moving)
     parts.look_inside("marker", marker_view.inside(held), marker_view.shapes(held))
-
+marker_order.draw()
 parts.try_it(
     "marker",
     {

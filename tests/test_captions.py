@@ -118,7 +118,7 @@ def test_a_map_sentence_refuses_labels_that_do_not_fit():
 
 def test_a_sweep_sentence_gives_each_series_its_number():
     medians = {"raw": 0.8813, "÷ √d_k": 0.3499, "÷ d_k": 0.125}
-    assert sweep_sentence("d_k", 64, "largest weight", medians) == (
+    assert sweep_sentence("d_k", 64, "median largest weight", medians) == (
         "at d_k = 64 the median largest weight is 0.881 (raw), 0.35 (÷ √d_k) "
         "and 0.125 (÷ d_k)"
     )

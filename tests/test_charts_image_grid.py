@@ -1,11 +1,21 @@
+from base64 import b64decode
 from io import BytesIO
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from core.charts.image_grid import image_grid, matrix_image, png_bytes
+from core.charts.heatmap import heatmap
+from core.charts.image_grid import (
+    image_grid,
+    matrix_image,
+    pixel_frame,
+    pixel_map,
+    png_bytes,
+)
 from core.charts.palette import PURPLE_ORANGE, VIRIDIS, channels, palette
+from core.charts.tidy import matrix_frame
 
 
 def test_weights_run_from_the_first_to_the_last_colour_of_viridis():
@@ -123,3 +133,58 @@ def test_pictures_refuse_what_does_not_fit():
         image_grid(np.zeros((1, 1, 2, 2)), row_labels=["a", "b"], column_labels=["c"])
     with pytest.raises(ValueError, match="matrices must share one shape"):
         image_grid([], row_labels=[], column_labels=[])
+
+
+def picture_in(frame):
+    """Return the pixels of the file that the first row of a frame holds."""
+    head, data = frame["picture"][0].split(",")
+    assert head == "data:image/png;base64"
+    return np.asarray(Image.open(BytesIO(b64decode(data))))
+
+
+@pytest.mark.parametrize(("kind", "look"), [("weight", "weight"), ("map", "diverging")])
+def test_a_pixel_frame_holds_one_pixel_a_cell(kind, look):
+    matrix = np.linspace(-0.3, 0.3, 21).reshape(3, 7)
+    frame = pixel_frame(matrix, kind=kind, limit=0.3, dark=True)
+    expected = matrix_image(matrix, look=look, limit=0.3, cell=1, dark=True)
+    np.testing.assert_array_equal(picture_in(frame), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (7, 3), (1, 1)])
+def test_a_pixel_frame_counts_rows_and_columns_and_marks_one_row(shape):
+    frame = pixel_frame(np.zeros(shape), kind="encoding", marked=shape[0] - 1)
+    assert len(frame) == max(shape)
+    assert frame["position"].unique().tolist() == list(range(shape[0]))
+    assert frame["dimension"].unique().tolist() == list(range(shape[1]))
+    assert frame["picture"].notna().sum() == 1
+    assert frame[frame["marked"]]["position"].unique().tolist() == [shape[0] - 1]
+    assert not pixel_frame(np.zeros(shape), kind="encoding")["marked"].any()
+
+
+def test_a_pixel_map_has_axes_legend_one_image_and_a_frame_round_the_marked_row():
+    frame = pixel_frame(np.eye(11), kind="similarity", marked=4)
+    chart = pixel_map(frame, kind="similarity", limit=2.0)
+    unseen, picture, row = chart.to_dict()["layer"]
+    assert unseen["encoding"]["color"]["scale"]["domain"] == [-2.0, 2.0]
+    assert unseen["encoding"]["y"]["axis"]["title"] == "position"
+    assert picture["mark"] == {"type": "image", "aspect": False, "smooth": False}
+    assert picture["encoding"]["url"]["field"] == "picture"
+    assert picture["encoding"]["key"]["field"] == "picture"
+    assert row["transform"][0] == {"filter": "datum.marked"}
+
+
+def test_a_pixel_map_draws_the_same_bands_as_a_heat_map():
+    frame = pixel_frame(np.eye(11), kind="similarity")
+    by_cell = heatmap(matrix_frame(torch.eye(11), kind="similarity"), kind="similarity")
+    drawn = pixel_map(frame, kind="similarity").to_dict()["layer"][0]["encoding"]
+    cells = by_cell.to_dict()["layer"][0]["encoding"]
+    assert (drawn["x"], drawn["y"]) == (cells["x"], cells["y"])
+
+
+def test_a_picture_is_refused_of_a_mask_and_of_no_cells():
+    with pytest.raises(ValueError, match="kind must be one of 'weight', 'score'"):
+        pixel_frame(np.eye(2), kind="allowed")
+    with pytest.raises(ValueError, match=r"2 dimensions and cells, got \(0, 3\)"):
+        pixel_frame(np.zeros((0, 3)))
+    with pytest.raises(ValueError, match=r"limit \(0\) must be at least"):
+        pixel_map(pixel_frame(np.eye(2)), limit=0.0)

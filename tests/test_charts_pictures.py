@@ -15,8 +15,10 @@ from core.charts import (
     comparison,
     curves,
     digits,
+    grid,
     heatmap,
     live_curves,
+    marks,
     movement,
     palette,
     readout_rows,
@@ -25,7 +27,7 @@ from core.charts import (
 )
 from core.charts.digits import marked_heatmap
 from core.charts.palette import DARK_INK, LIGHT_INK
-from core.charts.records import live_frame
+from core.charts.records import grid_frame, live_frame
 from core.charts.tidy import (
     bars_frame,
     comparison_frame,
@@ -36,6 +38,7 @@ from core.charts.tidy import (
     readout_frame,
     sweep_frame,
 )
+from core.order_grid import CELLS, CellResult
 
 vl_convert = pytest.importorskip("vl_convert")
 CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
@@ -56,6 +59,23 @@ def draw(chart, frame: pd.DataFrame, **options) -> str:
 def texts(svg: str) -> list[str]:
     """Return all words of a picture."""
     return [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)<", svg)]
+
+
+def evaluated(expression: str, rows: list[dict]) -> list[str]:
+    """Return what a Vega expression says of each row."""
+    text = {"update": {"text": {"signal": expression}}}
+    mark = {"type": "text", "from": {"data": "rows"}, "encode": text}
+    spec = {"data": [{"name": "rows", "values": rows}], "marks": [mark]}
+    return texts(vl_convert.vega_to_svg(json.dumps(spec)))
+
+
+def said_of(chart, frame: pd.DataFrame, **options) -> list[str]:
+    """Return the tooltips of the last mark with one, for the rows of the mean."""
+    spec = cached_spec(chart, frame, **options)
+    words = [layer["mark"]["tooltip"]["expr"] for layer in spec["layer"]
+             if "tooltip" in layer["mark"]]  # fmt: skip
+    rows = json.loads(frame[frame["head"] == "mean"].to_json(orient="records"))
+    return evaluated(words[-1], rows)
 
 
 def inks(svg: str, pattern: str) -> list[str]:
@@ -307,7 +327,55 @@ def test_the_readout_has_a_bar_and_a_point_for_each_position_and_layer():
     assert (len(bars), len(points)) == (2 * 11, 2 * 11 * (3 + 1))
     assert "line mark" not in svg
     assert "marker" in texts(svg)
-    assert "key position (0 = CLS)" in texts(svg)
+    assert "key position" in texts(svg)
+
+
+@pytest.mark.parametrize("num_columns", [8, 61])
+def test_a_readout_counts_positions_from_0_and_calls_the_column_before_them_cls(
+    num_columns,
+):
+    rows = readout_frame([torch.eye(num_columns)[6:7]])  # all weight on column 6
+    options = {"num_layers": 1, "x_domain": (0, num_columns - 1), "marker": 1}
+    svg = draw(readout_rows, rows, **options)
+    assert "CLS" in texts(svg)
+    assert "0" in texts(svg)
+    assert str(num_columns - 1) not in texts(svg)  # the last position is one less
+    assert said_of(readout_rows, rows, **options)[6].endswith("1.000 to position 5")
+    assert said_of(readout_rows, rows, **options)[0].endswith("0.000 to CLS")
+    options["readout"] = "last"
+    assert "CLS" not in texts(draw(readout_rows, rows, **options))
+    assert said_of(readout_rows, rows, **options)[6].endswith("1.000 to position 6")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00"), (1.0, "1.00"), (0.5, "0.50"), (0.0049, "<.01"),
+        (0.005, "0.01"), (0.994, "0.99"), (0.9951, ">.99"), (1 - 1e-12, ">.99"),
+        (-0.0049, ">−.01"), (-0.006, "−0.01"), (1e-300, "<.01"),
+    ],
+)  # fmt: skip
+def test_a_share_never_rounds_to_0_or_1(value, text):
+    assert evaluated(marks.number_text("datum.x", 2), [{"x": value}]) == [text]
+
+
+def test_a_percentage_never_rounds_to_0_or_100():
+    rows = [{"x": x} for x in (0.0, 0.0004, 0.9996, 1.0)]
+    said = evaluated(marks.number_text("(100 * datum.x)", 1, whole=100), rows)
+    assert said == ["0.0", "<0.1", ">99.9", "100.0"]
+
+
+def test_bars_and_cells_write_a_weight_of_almost_all_in_the_same_words():
+    row = torch.tensor([0.996, 0.003, 0.001, 0.0], dtype=torch.float64)
+    drawn = [
+        draw(bars, bars_frame({"raw": row}, "abcd"), series=("raw",)),
+        draw(heatmap, matrix_frame(row[None]), show_values=True),
+    ]
+    for svg in drawn:
+        assert texts(svg).count(">.99") == 1
+        assert texts(svg).count("<.01") == 2
+        assert texts(svg).count("0.00") == 1
+        assert "1.00" not in texts(svg)
 
 
 def test_curves_carry_point_shapes_at_every_eighth_position():
@@ -348,3 +416,14 @@ def test_a_marked_position_is_framed_once_across_its_row():
         svg = draw(chart, marked, **options)
         framed = re.findall(rf'stroke="{palette(False).text}" stroke-width="2"', svg)
         assert len(framed) == 1
+
+
+def test_a_grid_carries_its_means_and_the_range_where_seeds_differ():
+    apart, alike = (0.5, 0.75), (0.96, 1.0)
+    cells = [CellResult(CELLS[0], apart), CellResult(CELLS[1], alike)]
+    shown = texts(draw(grid, grid_frame(cells)))
+    assert {"62.5 %", "98.0 %", "50.0 to 75.0 %"} <= set(shown)
+    assert "96.0 to 100.0 %" not in shown
+    narrow = texts(draw(grid, grid_frame(cells), width=300))
+    assert "62.5 %" in narrow
+    assert "50.0 to 75.0 %" not in narrow

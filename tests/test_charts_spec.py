@@ -18,6 +18,7 @@ from core.charts import (
     comparison,
     curves,
     digits,
+    grid,
     heatmap,
     live_curves,
     movement,
@@ -27,7 +28,8 @@ from core.charts import (
     sweep,
 )
 from core.charts.heatmap import MATRIX_KINDS
-from core.charts.records import live_frame
+from core.charts.image_grid import pixel_frame, pixel_map
+from core.charts.records import grid_frame, live_frame
 from core.charts.tidy import (
     bars_frame,
     comparison_frame,
@@ -38,6 +40,7 @@ from core.charts.tidy import (
     readout_frame,
     sweep_frame,
 )
+from core.order_grid import CELLS, CellResult
 
 RAW, SCALED = torch.tensor([0.9, 0.1, 0.0]), torch.tensor([0.5, 0.3, 0.2])
 TRIALS = torch.arange(10.0).view(2, 5) + 1
@@ -96,6 +99,18 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         sweep_frame([4, 16], {"raw": TRIALS}, references={"d_k": RAW[:2]}, chosen=4),
         sweep_frame([4, 16], {"raw": TRIALS, "÷ √d_k": TRIALS}),
     ),
+    "sweep of means": (
+        sweep,
+        {"centre": "mean", "x_domain": (1.0, 64.0), "y_domain": (0.0, 20.0)},
+        sweep_frame([4, 16], {"raw": TRIALS}, chosen=4, centre="mean"),
+        sweep_frame([4], {"raw": TRIALS[:1]}, centre="mean"),
+    ),
+    "similarity as a picture": (
+        pixel_map,
+        {"kind": "similarity"},
+        pixel_frame(MAP.numpy(), kind="similarity", marked=1),
+        pixel_frame(MAP.numpy()[:1], kind="similarity"),
+    ),
     "curves": (
         curves,
         {"series": ("a", "b"), "x_domain": (0, 2)},
@@ -133,6 +148,12 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
             marked=[True] * 2 + [False] * 2
         ),
         digits_frame(torch.tensor([[1]])).assign(marked=False),
+    ),
+    "grid": (
+        grid,
+        {},
+        grid_frame([CellResult(cell, (0.5, 0.75)) for cell in CELLS]),
+        grid_frame([CellResult(CELLS[0], (1.0,))]),
     ),
 }
 each_example = pytest.mark.parametrize("name", EXAMPLES)
@@ -183,7 +204,8 @@ def keys_in(part: Any, wanted: str) -> Iterator[Any]:
 
 def test_every_chart_of_the_package_has_an_example():
     charts = set(core.charts.__all__) - {"cached_spec", "nice_limit", "palette"}
-    assert {chart.__name__ for chart, *_ in EXAMPLES.values()} == charts
+    pictures = {"pixel_map"}  # needs Pillow, so it is imported where it is used
+    assert {chart.__name__ for chart, *_ in EXAMPLES.values()} == charts | pictures
 
 
 @each_theme
@@ -198,8 +220,8 @@ def test_every_field_is_a_column_of_the_frame_or_computed_in_the_spec(name, dark
         used |= set(groups)
     computed = set(keys_in(spec, "as"))
     columns = set(EXAMPLES[name][2].columns)
-    # An axis label reads its own tick: datum.value.
-    ticks = {"value"} if list(keys_in(spec, "labelExpr")) else set()
+    # An axis label reads its own tick: datum.value, and the label it would have.
+    ticks = {"value", "label"} if list(keys_in(spec, "labelExpr")) else set()
     assert used - computed - ticks <= columns
     # No column travels to the browser for nothing.
     assert columns <= used
@@ -239,6 +261,15 @@ def test_a_chart_has_a_title_and_titled_axes_with_horizontal_labels(name, dark):
 
 
 @each_example
+def test_a_saved_picture_has_a_margin_on_every_side(name):
+    sides = spec_of(name)["padding"]
+    assert set(sides) == {"left", "top", "right", "bottom"}
+    assert all(8 <= margin <= 12 for margin in sides.values())
+    chart, options, frame, _ = EXAMPLES[name]
+    assert cached_spec(chart, frame, **options)["padding"] == sides
+
+
+@each_example
 def test_a_title_and_a_height_can_be_chosen(name):
     chart, options, frame, _ = EXAMPLES[name]
     drawn = chart(frame, **options, title="Another title", height=111)
@@ -262,7 +293,7 @@ def test_scales_state_their_domain_so_that_nothing_jumps(name):
 @each_example
 def test_a_tooltip_is_one_sentence_and_not_a_table(name):
     tooltips = list(keys_in(spec_of(name)["layer"], "tooltip"))
-    assert tooltips
+    assert tooltips or name == "similarity as a picture"  # no cell of it is a mark
     assert all(set(tooltip) == {"expr"} for tooltip in tooltips)
 
 

@@ -133,6 +133,15 @@ def test_a_sweep_has_median_and_the_middle_eighty_percent():
     assert frame.iloc[1].tolist() == [16.0, "raw", "series", 10.0, 50.0, 90.0]
 
 
+def test_a_sweep_may_have_the_mean_in_the_middle():
+    trials = torch.tensor([[0.0, 0.0, 9.0]])
+    frame = sweep_frame([4], {"raw": trials}, centre="mean")
+    assert list(frame.columns) == ["d_k", "series", "role", "low", "mean", "high"]
+    assert frame["mean"].tolist() == [3.0]
+    with pytest.raises(ValueError, match="centre must be one of 'median', 'mean'"):
+        sweep_frame([4], {"raw": trials}, centre="mode")
+
+
 def test_a_sweep_carries_references_and_the_chosen_point_in_rows_of_their_own():
     frame = sweep_frame(
         [4, 16],

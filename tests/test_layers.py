@@ -17,6 +17,7 @@ LAYERS = [
         "core.train_config",
         "core.tasks",
         "core.training",
+        "core.order_grid",
         "core.attempt",
         "core.turns",
         "core.run",

@@ -246,3 +246,14 @@ def test_only_the_newest_answers_are_kept(session, monkeypatch):
     for number in range(5):
         held.ask(number, print)
     assert [key for _, key in held.answers] == [3, 4]
+
+
+def test_what_was_pressed_takes_effect_once_and_in_order_at_the_next_hold(session):
+    tab, done = session(), []
+    held = tab.hold()
+    for rank in (2, 0, 1):
+        held.press(rank, lambda rank=rank: done.append(rank))
+    assert done == []
+    tab.hold()
+    tab.hold()
+    assert done == [0, 1, 2]

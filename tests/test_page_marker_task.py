@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import marker_story
+from core import marker_story, order_grid, shipped
 from pages._ui import catalogue, marker_view
 from tests.test_pages import assert_sound, open_page
 
@@ -47,7 +47,9 @@ def wait_for(app: AppTest, words: str, seconds: float = 30) -> str:
 
 
 def charts(app: AppTest) -> list[dict]:
-    return [json.loads(c.proto.spec) for c in app.get("vega_lite_chart")]
+    """Return the specs of the run's charts; the last of the page is the grid."""
+    *live, _ = app.get("vega_lite_chart")
+    return [json.loads(c.proto.spec) for c in live]
 
 
 def test_the_page_opens_on_the_shipped_run_of_the_labs_preset():
@@ -272,7 +274,7 @@ def test_a_marker_at_5_is_counted_as_5_everywhere():
     wait_for(app, "with the marker at position 5")
     rows = charts(app)[-1]
     assert "marker" in json.dumps(rows)
-    assert "key position (0 = CLS)" in json.dumps(rows)
+    assert "'CLS' : datum.label" in json.dumps(rows)
     assert app.subheader[0].value == "The marker at position 5"
 
 
@@ -291,9 +293,9 @@ def test_nothing_of_a_chart_but_its_rows_changes_while_a_run_is_live():
     press(app, "Step 10")
     wait_for(app, "Step 10 / 63")
     after = [(c.proto.spec, c.proto.alt) for c in app.get("vega_lite_chart")]
-    assert len(before) == 4
+    assert len(before) == 5
     assert after == before
-    assert all("the sentence below" in alt for _, alt in after)
+    assert all("the sentence below" in alt for _, alt in after[:4])
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -331,3 +333,46 @@ def test_a_trained_model_is_tested_at_another_length():
     app.run()
     app.selectbox(key="marker_test_length").set_value("30").run()
     wait_for(app, "at length 30, on 1,000 sequences")
+
+
+def test_the_page_shows_the_grid_of_what_carries_the_order():
+    app = open_marker()
+    assert "What carries the order?" in [part.value for part in app.subheader]
+    chart = app.get("vega_lite_chart")[-1].proto
+    assert "accuracy" in json.loads(chart.spec)["title"]["text"]
+    results = order_grid.cell_results(shipped.read_grid().runs)
+    shown = text(app)
+    for sentence in order_grid.grid_sentences(results):
+        assert sentence in shown
+        assert sentence in chart.alt
+    assert order_grid.recipe_sentence() in shown
+    (origin,) = (part.help for part in app.caption if "All cells" in part.value)
+    assert "python -m core.shipped order_grid" in origin.replace("\\", "")
+
+
+def test_a_table_with_other_numbers_gives_another_sentence(monkeypatch):
+    lost = [order_grid.CellRun(cell, 0, 9, 0.5) for cell in order_grid.CELLS]
+    table = shipped.read_grid()._replace(runs=lost)
+    monkeypatch.setattr(shipped, "read_grid", lambda: table)
+    shown = text(open_marker())
+    assert "0 of 12 cells reach 95 %" in shown
+    assert "these seeds show no leak of order" in shown
+    assert "hides the ablation" not in shown
+
+
+@pytest.mark.parametrize("index", [0, 5, 6, 9, 11])
+def test_the_controls_can_be_set_to_any_cell_from_anywhere(index):
+    elsewhere = {"marker_positions": "learned", "marker_target": "95 %"}
+    app = open_marker(**SMALL, **elsewhere, marker_seed="7", marker_dropout="0.3")
+    cell = order_grid.CELLS[index]
+    app.selectbox(key="marker_cell").set_value(cell.name).run()
+    app.button(key="marker_set_cell").click().run()
+    assert_sound(app)
+    config = app.session_state["_held_marker_task"].config
+    assert config == cell.config(seed=0)
+
+
+def test_the_readout_at_position_0_is_offered_and_named():
+    app = open_marker(**SMALL, marker_readout="first")
+    assert app.session_state["_held_marker_task"].config.readout == "first"
+    wait_for(app, "Weights of the first position")

@@ -269,10 +269,10 @@ def test_the_nan_lab_shows_every_fill_in_every_precision_beside_core():
     lines = {line.split("`")[1]: line for line in table.splitlines()[2:]}
     assert list(lines) == [*precision.FILLS, precision.CORE]
     assert lines["-inf"].count("NaN") == 3
-    assert lines["-1e4"].count("0.25 each, no error") == 3
-    assert lines["-1e9"].count("0.25 each, no error") == 2
-    assert lines["-1e9"].count("below the lowest number") == 1
-    assert lines[precision.CORE].count("nothing to attend to") == 3
+    assert lines["-1e4"].count("0.25 each") == 3
+    assert lines["-1e9"].count("0.25 each") == 2
+    assert lines["-1e9"].count("too low: NaN") == 1
+    assert lines[precision.CORE].count("check: 0]") == 3
 
 
 @pytest.mark.parametrize("number_type", nan_lab_view.PRECISIONS)
@@ -512,3 +512,9 @@ def test_rows_that_are_nan_are_not_taken_for_weights_in_a_sentence():
 def test_only_a_refusal_is_explained_and_a_fault_is_not_hidden():
     with pytest.raises(ValueError, match="is not in list"), parts.explained():
         [].index(3)
+
+
+def test_the_nan_lab_names_the_sequence_of_a_batch_that_is_all_padding():
+    said = text_of(open_masks(view=NAN_LAB)).replace("\\", "")
+    assert "Sequence 2 is all padding: its queries have nothing to attend to" in said
+    assert "The others give what they give alone" in said

@@ -1,13 +1,16 @@
 """What the page of positional encodings teaches, seen through the page."""
 
 import json
+from unittest.mock import patch
 
 import pytest
 import torch
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from core import positional
-from pages._ui import catalogue, positional_view
+from core.charts.image_grid import pixel_frame
+from core.charts.tidy import matrix_frame, to_array
+from pages._ui import catalogue, map_view, positional_view
 from tests.test_pages import CONTROLS, assert_sound, ends, open_page
 
 PAGE = next(i for i in catalogue.list_pages() if i.name == "positional_encoding")
@@ -32,6 +35,13 @@ def matrix_of(app, title, row, column, value):
     drawn = rows_of(app, title)
     shape = drawn[row].nunique(), drawn[column].nunique()
     return torch.tensor(drawn[value].to_numpy()).reshape(shape)
+
+
+def cells_of_button(matrix):
+    """Return what the button under a map has to download, without a browser."""
+    with patch.object(map_view.st, "download_button") as button:
+        map_view.offer_cells(matrix, "key", kind="encoding")
+    return button.call_args.args[1]() if button.called else None
 
 
 def captions_of(app):
@@ -61,9 +71,33 @@ def answer(app, number):
 def test_opens_on_the_matrix_of_the_course_lab():
     app = open_positional()
     assert_sound(app)
+    expected = positional.sinusoidal_encoding(100, 64)
+    picture = pixel_frame(to_array(expected), kind="encoding")["picture"][0]
+    assert rows_of(app, "Sinusoids")["picture"][0] == picture
+    (button,) = app.get("download_button")
+    assert button.proto.label == "Cells as CSV"
+    cells = matrix_frame(expected, kind="encoding")
+    assert cells_of_button(expected) == cells.to_csv(index=False)
+
+
+def test_a_small_matrix_is_drawn_cell_by_cell():
+    app = open_positional(length=20, d_model=16)
     drawn = matrix_of(app, "Sinusoids", "position", "dimension", "value")
-    expected = positional.sinusoidal_encoding(100, 64, dtype=torch.float64)
+    expected = positional.sinusoidal_encoding(20, 16, dtype=torch.float64)
     torch.testing.assert_close(drawn, expected, atol=1e-6, rtol=0)
+    assert not app.get("download_button")
+
+
+def test_moving_the_row_of_a_dense_map_changes_neither_spec_nor_picture():
+    app = open_positional("Similarity", position=3)
+    first = rows_of(app, "PE")
+    before = [(c.proto.spec, c.proto.alt) for c in app.get("vega_lite_chart")]
+    move(app, "position", 70)
+    assert [(c.proto.spec, c.proto.alt) for c in app.get("vega_lite_chart")] == before
+    second = rows_of(app, "PE")
+    assert second["picture"][0] == first["picture"][0]
+    assert [int(rows["marked"].idxmax()) for rows in (first, second)] == [3, 70]
+    assert second["marked"].sum() == 1
 
 
 def test_the_caption_gives_the_known_values_of_position_one():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
-from core import scaling
+from core import captions, scaling
 from pages._ui import catalogue
 from tests.test_pages import assert_sound, open_page
 
@@ -27,12 +27,12 @@ def rows_of(chart):
     return convert_arrow_bytes_to_pandas_df(data.data.data)
 
 
-def medians_of(chart):
-    """Return {series: {d_k: median}} of what a sweep draws."""
+def middles_of(chart):
+    """Return {series: {d_k: median or mean}} of what a sweep draws."""
     rows = rows_of(chart)
     rows = rows[rows["role"] != "chosen"]
     return {
-        name: dict(zip(part["d_k"], part["median"], strict=True))
+        name: dict(zip(part["d_k"], part.iloc[:, 4], strict=True))
         for name, part in rows.groupby("series")
     }
 
@@ -46,7 +46,7 @@ def test_opens_on_raw_scores_that_saturate_beside_scaled_ones_that_do_not():
     app = open_scaling()
     assert_sound(app)
     (chart,) = charts_of(app)
-    medians = medians_of(chart)
+    medians = middles_of(chart)
     raw, scaled = medians["raw"], medians["÷ √d_k"]
     assert set(raw) == {2.0**exponent for exponent in range(13)}
     assert raw[1] == scaled[1]
@@ -89,7 +89,7 @@ def test_moving_d_k_moves_the_rule_and_nothing_else():
     before = charts_of(open_scaling(d_k=64))[0]
     after = charts_of(open_scaling(d_k=4096))[0]
     assert json.loads(before.spec) == json.loads(after.spec)
-    assert medians_of(before) == medians_of(after)
+    assert middles_of(before) == middles_of(after)
     chosen = [
         rows_of(c).query("role == 'chosen'")["d_k"].item() for c in (before, after)
     ]
@@ -97,10 +97,10 @@ def test_moving_d_k_moves_the_rule_and_nothing_else():
 
 
 def test_entropy_falls_to_one_key_and_the_gradient_vanishes():
-    entropy = medians_of(charts_of(open_scaling(view="Entropy"))[0])
+    entropy = middles_of(charts_of(open_scaling(view="Entropy"))[0])
     assert entropy["raw"][4096] < 0.01
     assert all(2.3 < bits <= 3 for bits in entropy["÷ √d_k"].values())
-    gradient = medians_of(charts_of(open_scaling(view="Gradient"))[0])
+    gradient = middles_of(charts_of(open_scaling(view="Gradient"))[0])
     assert gradient["raw"][4096] < 0.001
     assert all(norm > 0.3 for norm in gradient["÷ √d_k"].values())
 
@@ -108,20 +108,34 @@ def test_entropy_falls_to_one_key_and_the_gradient_vanishes():
 @pytest.mark.parametrize("keys", [2, 8, 64])
 def test_score_variance_follows_d_k_and_not_the_number_of_keys(keys):
     app = open_scaling(view="Score variance", keys=keys, d_k=256, trials=500)
-    medians = medians_of(charts_of(app)[0])
-    line = medians["expected mean: d_k"]
+    medians = middles_of(charts_of(app)[0])
+    line = medians["expected: d_k"]
     assert all(variance == d_k for d_k, variance in line.items())
-    mean = float(caption_of(app).split("The raw mean is ")[1].split()[0].rstrip(","))
-    assert mean == pytest.approx(256, rel=0.2)
+    assert medians["raw"][256] == pytest.approx(256, rel=0.2)
+    said = f"the mean score variance is {captions.figure(medians['raw'][256])} (raw)"
+    assert said in caption_of(app)
+    assert "Raw is expected to have 256" in caption_of(app)
     growth = medians["raw"][4096] / medians["raw"][256]
     assert growth == pytest.approx(16, rel=0.35)
 
 
+def test_the_curve_beside_the_expected_mean_is_a_mean():
+    app = open_scaling(view="Score variance", keys=2, d_k=64, trials=50)
+    (chart,) = charts_of(app)
+    assert "mean and 10–90 % of trials" in json.loads(chart.spec)["title"]["text"]
+    sweep = scaling.saturation_sweep(
+        num_keys=2, num_trials=50, generator=torch.Generator().manual_seed(7)
+    )
+    raw = sweep["nothing"].score_variance[6].double()
+    assert middles_of(chart)["raw"][64] == pytest.approx(float(raw.mean()), rel=1e-5)
+    assert float(raw.median()) < 0.7 * float(raw.mean())  # so the two tell apart
+
+
 def test_spread_enters_the_expected_variance_to_the_fourth_power():
     app = open_scaling(view="Score variance", spread=2.0, d_k=64)
-    line = medians_of(charts_of(app)[0])["expected mean: d_k · spread⁴"]
+    line = middles_of(charts_of(app)[0])["expected: d_k · spread⁴"]
     assert line[64] == 64 * 16
-    assert "expected 1024" in caption_of(app)
+    assert "expected to have 1024" in caption_of(app)
 
 
 @pytest.mark.parametrize(("keys", "top"), [(2, 1.1), (8, 3.3), (9, 4.4), (64, 6.6)])
@@ -218,7 +232,7 @@ def test_the_experiment_with_one_row_shows_one_key_that_has_it_all():
 
 
 def test_the_experiment_with_the_spread_brings_saturation_back():
-    medians = medians_of(charts_of(try_experiment("Double the spread"))[0])
+    medians = middles_of(charts_of(try_experiment("Double the spread"))[0])
     assert all(medians["÷ √d_k"][d_k] > 0.5 for d_k in (16, 64, 1024, 4096))
 
 
@@ -231,9 +245,9 @@ def test_an_experiment_sets_all_that_its_sentence_rests_on(words):
 
 
 def test_the_claim_holds_at_the_preset_in_its_soft_words():
-    medians = medians_of(charts_of(open_scaling())[0])
+    medians = middles_of(charts_of(open_scaling())[0])
     assert 0.95 < medians["raw"][64] < 0.99
-    medians = medians_of(charts_of(open_scaling(view="Gradient"))[0])
+    medians = middles_of(charts_of(open_scaling(view="Gradient"))[0])
     assert 0.01 < medians["raw"][64] < 0.1
     assert "ever more weight" in PAGE.claim
     assert "ever less gradient" in PAGE.claim
@@ -267,7 +281,7 @@ def test_each_divisor_keeps_its_colour_whatever_is_chosen():
 
 def test_the_experiment_with_64_keys_leaves_the_variance_where_it_was():
     app = try_experiment("Take 64 keys")
-    medians = medians_of(charts_of(app)[0])
-    assert "with 8 keys), expected 64." in caption_of(app)
+    medians = middles_of(charts_of(app)[0])
+    assert "Raw is expected to have 64; with 8 keys it has " in caption_of(app)
     assert medians["raw"][64] == pytest.approx(64, rel=0.15)
     assert medians["÷ √d_k"][64] == pytest.approx(1, rel=0.15)

@@ -1,6 +1,7 @@
 """The NaN lab: a fully masked row under each fill value and number type."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from core.precision import (
     core_outcome,
     fill_outcome,
     fully_masked_rows,
+    padded_batch_sentence,
 )
 
 
@@ -115,3 +117,26 @@ def test_unknown_names_are_refused_with_the_choices() -> None:
         ValueError, match="method must be one of 'overwritten', 'added'"
     ):
         fully_masked_rows("multiplied")
+
+
+def test_a_padded_batch_names_the_sequence_without_a_token():
+    said = padded_batch_sentence([4, 0, 2])
+    assert "4, 0, 2 real tokens, padded to 4." in said
+    assert "Sequence 1 is all padding: its queries have nothing to attend to." in said
+    assert said.count("all padding") == 1
+    assert "nan" not in said.lower()
+
+
+def test_the_other_sequences_of_a_padded_batch_give_what_they_give_alone():
+    for seed in range(3):
+        said = padded_batch_sentence([5, 0, 3, 1], seed=seed)
+        rounding = re.search(r"give alone, to (\S+)\.$", said)
+        assert rounding is None or float(rounding[1]) < 1e-6
+        assert said.endswith("give alone.") or rounding
+
+
+def test_a_batch_without_any_token_is_refused():
+    with pytest.raises(ValueError, match=r"lengths \[0, 0\] must have one of at least"):
+        padded_batch_sentence([0, 0])
+    with pytest.raises(ValueError, match=r"lengths\[1\] \(-1\)"):
+        padded_batch_sentence([1, -1])

@@ -8,6 +8,7 @@ needs Pillow.
 
 from core.charts.bars import bars, comparison, movement
 from core.charts.digits import digits
+from core.charts.grid import grid
 from core.charts.heatmap import heatmap
 from core.charts.lines import curves, readout_rows, sweep
 from core.charts.live import live_curves
@@ -21,6 +22,7 @@ __all__ = [
     "comparison",
     "curves",
     "digits",
+    "grid",
     "heatmap",
     "live_curves",
     "movement",

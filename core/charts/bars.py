@@ -1,6 +1,5 @@
 """Bars and points: one row of weights, what moved, a few numbers side by side."""
 
-import math
 from typing import NamedTuple
 
 import altair as alt
@@ -16,13 +15,13 @@ class BarKind(NamedTuple):
     """What the bars of one query are."""
 
     title: str  # of the y axis
-    digits: str
+    digits: int
     signed: bool  # whether the axis runs from -limit
 
 
 BAR_KINDS = {
-    "weight": BarKind("weight", ".2f", False),
-    "gradient": BarKind("∂ largest weight / ∂ score", ".3f", True),
+    "weight": BarKind("weight", 2, False),
+    "gradient": BarKind("∂ largest weight / ∂ score", 3, True),
 }
 # Numbers are left out where a bar is narrower than they are.
 _ROOM_FOR_NUMBER = "bandwidth('xOffset') > 25"
@@ -66,9 +65,11 @@ def bars(
     )
     colours = divisor_colours(series, dark=dark)
     colour = marks.named_colours("series", series, colours=colours, symbol="square")
-    words = f"datum.series + ', key ' + datum.key + ': ' + format(datum.{kind}, '.4f')"
+    words = "datum.series + ', key ' + datum.key + ': ' + "
+    words += marks.number_text(f"datum.{kind}", 4)
     bar = alt.Chart().mark_bar(clip=True, tooltip={"expr": words})
-    number = f"{_ROOM_FOR_NUMBER} ? format(datum.{kind}, '{what.digits}') : ''"
+    number = marks.number_text(f"datum.{kind}", what.digits)
+    number = f"{_ROOM_FOR_NUMBER} ? {number} : ''"
     text = _numbers(number, field=kind, dark=dark)
     return marks.layered(
         frame,
@@ -155,7 +156,7 @@ def comparison(
     shown = palette(dark)
     across = alt.X(
         "value:Q", scale=marks.number_scale(domain, log=log, clamp=True),
-        axis=_axis_from_zero(x_title, domain) if log else marks.axis(x_title),
+        axis=marks.number_axis(x_title, domain, log=log, zero=log),
     )  # fmt: skip
     up = alt.Y("label:N", sort=None, axis=marks.axis("", ticks=False, labelLimit=220))
     beside = alt.YOffset("series:N", sort=None, scale=alt.Scale(domain=list(series)))
@@ -179,16 +180,6 @@ def comparison(
         height=height,
         dark=dark,
     )
-
-
-def _axis_from_zero(title: str, domain: tuple[float, float]) -> alt.Axis:
-    """Return a logarithmic axis whose first tick stands for 0, which has no power."""
-    low, high = (round(math.log10(end)) for end in domain)
-    powers = [10.0**power for power in range(low + 2, high + 1)]
-    small = "datum.value < 0.001 || datum.value >= 100000"
-    words = f"{small} ? format(datum.value, '.0e') : format(datum.value, '~r')"
-    zero = f"datum.value < {domain[0] * 10:g} ? '0' : "
-    return marks.axis(title, values=[domain[0], *powers], labelExpr=zero + words)
 
 
 def _numbers(text: str, *, field: str, dark: bool) -> alt.Chart:

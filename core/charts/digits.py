@@ -46,7 +46,7 @@ def digits(
         frame,
         cell.encode(x=across, y=up, color=colour),
         number.encode(x=across, y=up),
-        _frame_of_row(dark=dark).encode(y=up),
+        frame_of_row("position", dark=dark).encode(y=up),
         title=title,
         height=height,
         dark=dark,
@@ -66,15 +66,16 @@ def marked_heatmap(
     """
     chart = heatmap(frame, dark=dark, **options)
     up = alt.Y("position:N", sort=None)
-    chart.layer.append(_frame_of_row(dark=dark).encode(y=up))
+    chart.layer.append(frame_of_row("position", dark=dark).encode(y=up))
     return chart
 
 
-def _frame_of_row(*, dark: bool) -> alt.Chart:
+def frame_of_row(field: str, *, dark: bool) -> alt.Chart:
+    """Return a frame round each row of ``field`` that is marked."""
     return (
         alt.Chart()
         .transform_filter("datum.marked")
-        .transform_aggregate(cells="count()", groupby=["position"])
+        .transform_aggregate(cells="count()", groupby=[field])
         .mark_rect(filled=False, stroke=palette(dark).text, strokeWidth=2)
         .encode(x=alt.value(0), x2=alt.value("width"))
     )

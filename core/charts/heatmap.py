@@ -36,8 +36,9 @@ _QUERY_TITLES = ("query (reads)", "key (is read)")
 MATRIX_KINDS = {
     "weight": MatrixKind(
         *_QUERY, "weight", *_QUERY_TITLES, "weight", "viridis",
-        "\"query '\" + datum.query + \"' gives \" + format(100 * datum.weight, '.1f')"
-        " + \" % to key '\" + datum.key + \"'\"",
+        "\"query '\" + datum.query + \"' gives \" + "
+        + marks.number_text("(100 * datum.weight)", 1, whole=100)
+        + " + \" % to key '\" + datum.key + \"'\"",
     ),
     "score": MatrixKind(
         *_QUERY, "score", *_QUERY_TITLES, "score", "purpleorange",
@@ -108,16 +109,7 @@ def heatmap(
     require_choice("kind", kind, MATRIX_KINDS)
     require_number("limit", limit, 1e-12)
     what = MATRIX_KINDS[kind]
-    x = alt.X(
-        f"{what.column}:N",
-        sort=None,
-        axis=marks.axis(what.column_title, ticks=False, domain=False),
-    )
-    y = alt.Y(
-        f"{what.row}:N",
-        sort=None,
-        axis=marks.axis(what.row_title, ticks=False, domain=False),
-    )
+    x, y = cell_axes(what)
     drawn = [_cells(what, limit=limit, legend=legend, dark=dark).encode(x=x, y=y)]
     maskable = what.row == "query"
     if maskable or show_values:  # thousands of empty texts would slow a dense matrix
@@ -126,6 +118,16 @@ def heatmap(
     if maskable:
         drawn.append(_empty_rows(what, dark=dark).encode(y=y))
     return marks.layered(frame, *drawn, title=title, height=height, dark=dark)
+
+
+def cell_axes(what: MatrixKind) -> tuple[alt.X, alt.Y]:
+    """Return the axes of a matrix: a band for each column and for each row."""
+    plain: dict[str, Any] = {"ticks": False, "domain": False}
+    x, y = marks.axis(what.column_title, **plain), marks.axis(what.row_title, **plain)
+    return (
+        alt.X(f"{what.column}:N", sort=None, axis=x),
+        alt.Y(f"{what.row}:N", sort=None, axis=y),
+    )
 
 
 def _cells(what: MatrixKind, *, limit: float, legend: bool, dark: bool) -> alt.Chart:
@@ -141,12 +143,15 @@ def _cells(what: MatrixKind, *, limit: float, legend: bool, dark: bool) -> alt.C
         .encode(
             color=alt.when("datum.status !== 'allowed'")
             .then(alt.value(colours.masked))
-            .otherwise(_colour(what, limit=limit, legend=legend, dark=dark))
+            .otherwise(cell_colour(what, limit=limit, legend=legend, dark=dark))
         )
     )
 
 
-def _colour(what: MatrixKind, *, limit: float, legend: bool, dark: bool) -> Any:
+def cell_colour(
+    what: MatrixKind, *, limit: float, legend: bool = True, dark: bool
+) -> Any:
+    """Return the colour of a cell by its number, with the scale that explains it."""
     if what.scheme == "allowed":
         return alt.value(palette(dark).right)
     low = 0.0 if what.scheme == "viridis" else -limit
@@ -183,14 +188,21 @@ def _signs(
     if not show_values:
         crosses = alt.Chart().transform_filter(f"{masked} || {missing}")
         return crosses.mark_text(text={"expr": sign}, color=mark, **look)
-    digits = ".0f" if what.scheme == "allowed" else ".2f"
-    number = f"{_ROOM_FOR_NUMBER} ? format(datum.{what.value}, '{digits}') : ''"
+    number = f"{_ROOM_FOR_NUMBER} ? {_number(what)} : ''"
     text = f"datum.status === 'allowed' ? {number} : {sign}"
     ink = (
         f"datum.status === 'allowed' ? {_ink(what, limit=limit, dark=dark)} : '{mark}'"
     )
     numbered = alt.Chart().transform_filter("datum.status !== 'nothing'")
     return numbered.mark_text(text={"expr": text}, color={"expr": ink}, **look)
+
+
+def _number(what: MatrixKind) -> str:
+    """Return the expression of the number on a cell; a share never rounds to 0 or 1."""
+    if what.value == "weight":
+        return marks.number_text("datum.weight", 2)
+    digits = 0 if what.scheme == "allowed" else 2
+    return f"format(datum.{what.value}, '.{digits}f')"
 
 
 def _ink(what: MatrixKind, *, limit: float, dark: bool) -> str:

@@ -1,16 +1,23 @@
-"""Dense matrices as pixels: one picture of all heads and layers in a few kilobytes."""
+"""Dense matrices as pixels: a picture of some kilobytes in place of many cells."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from io import BytesIO
 
+import altair as alt
 import numpy as np
+import pandas as pd
 from PIL import Image, ImageDraw, ImageFont
 
+from core.charts import marks
+from core.charts.digits import frame_of_row
+from core.charts.heatmap import MATRIX_KINDS, cell_axes, cell_colour
 from core.charts.palette import PURPLE_ORANGE, VIRIDIS, channels, palette
 from core.checks import RefusedError, require_choice, require_int, require_number
 
 LOOKS = {"weight": VIRIDIS, "diverging": PURPLE_ORANGE}
 _SHADES = 256
+_LOOK_OF_SCHEME = {"viridis": "weight", "purpleorange": "diverging"}
 
 
 def matrix_image(
@@ -106,6 +113,101 @@ def image_grid(
     return np.asarray(picture)
 
 
+def pixel_frame(
+    matrix: np.ndarray,
+    *,
+    kind: str = "weight",
+    limit: float = 1.0,
+    marked: int | None = None,
+    dark: bool = False,
+) -> pd.DataFrame:
+    """Return a matrix as one picture, with the numbers of its axes, for ``pixel_map``.
+
+    Args:
+        matrix: (rows, columns), at least one cell; what is not finite is masked grey.
+        kind: What the cells are, as for ``heatmap``, but no mask.
+        limit: End of the colour scale.
+        marked: Row to be framed; None frames none.
+        dark: Whether the theme is dark.
+
+    Returns:
+        A frame with the two columns that ``kind`` names for rows and columns, each
+        counting from 0 and the shorter one repeating its last number; ``picture``, in
+        the first row the address of a PNG that holds the file itself; and ``marked``.
+
+    Raises:
+        ValueError: If the matrix has no cells, ``kind`` is unknown or ``limit`` is not
+            above 0.
+    """
+    look, what = _look_of(kind), MATRIX_KINDS[kind]
+    if matrix.ndim != 2 or not matrix.size:
+        shape = matrix.shape
+        raise RefusedError(f"matrix must have 2 dimensions and cells, got {shape}")
+    picture = matrix_image(matrix, look=look, limit=limit, cell=1, dark=dark)
+    address = f"data:image/png;base64,{b64encode(png_bytes(picture)).decode()}"
+    counted = np.arange(max(matrix.shape))
+    rows, columns = (np.minimum(counted, size - 1) for size in matrix.shape)
+    return pd.DataFrame(
+        {
+            what.row: rows,
+            what.column: columns,
+            "picture": [address, *[None] * (len(counted) - 1)],
+            "marked": rows == marked,
+        }
+    )
+
+
+def pixel_map(
+    frame: pd.DataFrame,
+    *,
+    kind: str = "weight",
+    title: str = "Attention weights",
+    limit: float = 1.0,
+    height: int = 380,
+    dark: bool = False,
+) -> alt.LayerChart:
+    """Draw a dense matrix as one picture under the axes and colours of ``heatmap``.
+
+    A browser draws it at once, however many cells it has; in exchange no cell answers
+    to the pointer. The marked row is framed.
+
+    Args:
+        frame: From ``pixel_frame`` with the same ``kind``, ``limit`` and ``dark``.
+        kind: What the cells are, as for ``heatmap``, but no mask.
+        title: Title of the picture.
+        limit: End of the colour scale.
+        height: Height in pixels, title and axes counted in.
+        dark: Whether the theme is dark.
+
+    Raises:
+        ValueError: If ``kind`` is unknown or ``limit`` is not above 0.
+    """
+    _look_of(kind)
+    require_number("limit", limit, 1e-12)
+    what = MATRIX_KINDS[kind]
+    x, y = cell_axes(what)
+    whole = {"x": alt.value(0), "x2": alt.value("width")}
+    picture = alt.Chart().transform_filter("isValid(datum.picture)")
+    picture = picture.mark_image(aspect=False, smooth=False).encode(
+        url="picture:N",
+        key="picture:N",  # kept while it is the same: a picture read anew blinks
+        y=alt.value(0),
+        y2=alt.value("height"),
+        **whole,
+    )
+    unseen = alt.Chart().transform_calculate(**{what.value: "0"}).mark_point(opacity=0)
+    legend = cell_colour(what, limit=limit, dark=dark)
+    return marks.layered(
+        frame,
+        unseen.encode(x=x, y=y, color=legend),
+        picture,
+        frame_of_row(what.row, dark=dark).encode(y=y),
+        title=title,
+        height=height,
+        dark=dark,
+    )
+
+
 def png_bytes(picture: np.ndarray) -> bytes:
     """Return an RGB picture, uint8 (height, width, 3), as the bytes of a PNG file."""
     buffer = BytesIO()
@@ -120,6 +222,12 @@ def _shades(anchors: Sequence[str]) -> np.ndarray:
     along = np.linspace(0, 1, _SHADES)
     mixed = [np.interp(along, at, points[:, channel]) for channel in range(3)]
     return np.rint(np.stack(mixed, axis=1)).astype(np.uint8)
+
+
+def _look_of(kind: str) -> str:
+    pictured = [k for k, what in MATRIX_KINDS.items() if what.scheme in _LOOK_OF_SCHEME]
+    require_choice("kind", kind, pictured)
+    return _LOOK_OF_SCHEME[MATRIX_KINDS[kind].scheme]
 
 
 def _common_shape(

@@ -15,6 +15,7 @@ from core.charts.palette import palette
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES = [6, 4]
+_MARGIN = 8  # round a saved picture, in pixels
 SOLID = [1, 0]
 
 
@@ -31,6 +32,7 @@ def layered(
         title=alt.Title(title, anchor="start", fontSize=15, offset=12),
         width="container",
         height=height,
+        padding=dict.fromkeys(("left", "top", "right", "bottom"), _MARGIN),
         autosize=alt.AutoSizeParams(type="fit", contains="padding"),
         config=_config(dark),
     )
@@ -52,17 +54,53 @@ def axis(title: str, **options: Any) -> alt.Axis:
 
 
 def number_axis(
-    title: str, ends: tuple[float, float], *, log: bool = False, **options: Any
+    title: str,
+    ends: tuple[float, float],
+    *,
+    log: bool = False,
+    zero: bool = False,
+    **options: Any,
 ) -> alt.Axis:
-    """Return an axis of numbers; a logarithmic one has a tick a power of ten."""
+    """Return an axis of numbers; a logarithmic one has a tick a power of ten.
+
+    With ``zero`` the first end of a logarithmic axis stands for 0, which has no power,
+    and the powers begin two above it.
+    """
     if not log:
         return axis(title, **options)
     low, high = (math.log10(end) for end in ends)
-    powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
-    ticks = [10.0**power for power in powers]
+    first = math.ceil(low - 1e-9) + (2 if zero else 0)
+    ticks = [10.0**power for power in range(first, math.floor(high + 1e-9) + 1)]
     short = "datum.value < 0.001 || datum.value >= 100000"
     words = f"{short} ? format(datum.value, '.0e') : format(datum.value, '~r')"
+    if zero:
+        ticks.insert(0, ends[0])
+        words = f"datum.value < {ends[0] * 10:g} ? '0' : {words}"
     return axis(title, values=ticks, labelExpr=words, **options)
+
+
+def number_text(value: str, digits: int, *, whole: float = 1) -> str:
+    """Return the expression of a number that never rounds to 0 or to the whole.
+
+    Of a share with two decimals .003 reads "<.01", .998 reads ">.99" and -.003 reads
+    ">−.01"; only 0 is "0.00" and only 1 is "1.00".
+
+    Args:
+        value: Vega expression of the number.
+        digits: Decimals.
+        whole: What all of it is: 1 of a share, 100 of a percentage.
+    """
+    step = 10.0**-digits
+    least, most = (
+        f"{end:.{digits}f}".removeprefix("0" if whole == 1 else "")
+        for end in (step, whole - step)
+    )
+    rounds_to_0 = f"{value} !== 0 && abs({value}) < {step / 2:g}"
+    rounds_to_all = f"{value} < {whole:g} && {value} >= {whole - step / 2:.15g}"
+    return (
+        f"({rounds_to_0} ? ({value} > 0 ? '<{least}' : '>−{least}')"
+        f" : {rounds_to_all} ? '>{most}' : format({value}, '.{digits}f'))"
+    )
 
 
 def number_scale(

@@ -1,4 +1,4 @@
-"""From the records of training runs to the frame of a live chart."""
+"""From the records and results of training runs to the frames of their charts."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -74,6 +74,31 @@ def live_frame(
         rows.append((next(iter(current), ""), "current", 0, np.nan))
     frame = pd.DataFrame(rows, columns=["run", "role", "step", "value"])
     return frame.astype({"step": np.int64, "value": np.float64})
+
+
+def grid_frame(results: Sequence[Any]) -> pd.DataFrame:
+    """Return one row a cell of results, for ``grid``.
+
+    Args:
+        results: Each has a ``cell``, whose ``setting`` and ``readout`` name it down and
+            across, its ``mean``, and ``accuracies``, one in [0, 1] a seed.
+
+    Returns:
+        A frame with the columns ``setting, readout, mean, low, high, seeds``.
+    """
+    rows = [
+        (
+            result.cell.setting,
+            result.cell.readout,
+            result.mean,
+            min(result.accuracies),
+            max(result.accuracies),
+            len(result.accuracies),
+        )
+        for result in results
+    ]
+    names = ["setting", "readout", "mean", "low", "high", "seeds"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def thin(points: Points, max_points: int = 600) -> list[tuple[int, float]]:

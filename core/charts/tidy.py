@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from core.charts.heatmap import MATRIX_KINDS
+from core.charts.lines import CENTRES
 from core.checks import RefusedError, require_choice
 from core.scaling import trial_band
 from core.tokens import distinct_labels
@@ -106,8 +107,9 @@ def sweep_frame(
     *,
     references: Mapping[str, Tensor] | None = None,
     chosen: float | None = None,
+    centre: str = "median",
 ) -> pd.DataFrame:
-    """Return median and 10–90 % band of each series along a sweep, for ``sweep``.
+    """Return middle and 10–90 % band of each series along a sweep, for ``sweep``.
 
     Args:
         widths: The P swept values of d_k, such as 4, 16, 64.
@@ -115,14 +117,17 @@ def sweep_frame(
         references: Name -> (P,), lines to compare with.
         chosen: The value the page has chosen; it gets a row of its own, so that the
             rule moves without a new spec.
+        centre: "median" or "mean" of the trials.
 
     Returns:
-        A frame with the columns ``d_k, series, role, low, median, high``; ``role`` is
+        A frame with the columns ``d_k, series, role, low, <centre>, high``; ``role`` is
         "series", "reference" or "chosen".
 
     Raises:
-        ValueError: If a series has another number of points than ``widths``.
+        ValueError: If a series has another number of points than ``widths``, or
+            ``centre`` is unknown.
     """
+    require_choice("centre", centre, CENTRES)
     parts = [
         *(("series", name, numbers) for name, numbers in trials.items()),
         *(("reference", name, numbers) for name, numbers in (references or {}).items()),
@@ -130,11 +135,13 @@ def sweep_frame(
     rows = [
         (float(d_k), name, role, *band)
         for role, name, numbers in parts
-        for d_k, *band in zip(widths, *_band(name, numbers, len(widths)), strict=True)
+        for d_k, *band in zip(
+            widths, *_band(name, numbers, len(widths), centre), strict=True
+        )
     ]
     if chosen is not None:
         rows.append((float(chosen), "chosen", "chosen", np.nan, np.nan, np.nan))
-    names = ["d_k", "series", "role", "low", "median", "high"]
+    names = ["d_k", "series", "role", "low", centre, "high"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -292,13 +299,14 @@ def _readout_layer(layer: str, rows: Tensor) -> pd.DataFrame:
     )
 
 
-def _band(name: str, numbers: Tensor, count: int) -> list[list[float]]:
-    """Return low, median and high at each of ``count`` points."""
+def _band(name: str, numbers: Tensor, count: int, centre: str) -> list[list[float]]:
+    """Return low, middle and high at each of ``count`` points."""
     if numbers.ndim not in (1, 2) or len(numbers) != count:
         shape = tuple(numbers.shape)
         raise RefusedError(f"{name} {shape} must have {count} points, one for each x")
     band = trial_band(numbers.detach().cpu().double().reshape(count, -1))
-    return [_finite(to_array(b)).tolist() for b in (band.low, band.median, band.high)]
+    ends_and_middle = (band.low, getattr(band, centre), band.high)
+    return [_finite(to_array(numbers)).tolist() for numbers in ends_and_middle]
 
 
 def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -3,11 +3,13 @@
 import sys
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages._ui import catalogue, device_line, warm_up
 from pages._ui.catalogue import PageInfo
 
 _FRAMED = "_frame_has_run"
+_OPEN = "_page_open"  # session key of the page that the tab showed last
 
 
 def run() -> None:
@@ -17,6 +19,7 @@ def run() -> None:
     )
     st.session_state[_FRAMED] = True
     page = _navigation()
+    _take_up(page)
     _park_runs_of_other_pages(page.url_path)
     page.run()
     at_home = page.url_path == ""
@@ -43,6 +46,25 @@ def guard(file: str) -> PageInfo:
         _navigation()
         st.rerun()
     return catalogue.page_of(file)
+
+
+def _take_up(page: st.Page) -> None:
+    """Open a page that Back or Forward leads to as the tab left it.
+
+    Leaving a page adds its bare address to the history of the browser, where Back
+    leads. Streamlit takes that for a wish for the presets. Turning to the page anew
+    takes up what the session keeps, as the menu does, and the address shows it again.
+    """
+    before = st.session_state.get(_OPEN)
+    st.session_state[_OPEN] = page.url_path
+    came = before is not None and before != page.url_path
+    if came and _by_history() and not st.query_params:
+        st.switch_page(page)
+
+
+def _by_history() -> bool:
+    # Streamlit has no public word for it; where it falls away, Back shows the presets.
+    return getattr(get_script_run_ctx(), "is_history_navigation", False)
 
 
 def _park_runs_of_other_pages(page: str) -> None:

@@ -62,7 +62,9 @@ class HeldRun:
         config: The settings the run was started with.
         run: The scheduler's run.
         shown: The settings its page showed last; None where core refused them.
+        drawn: What the buttons of the page show; None before they are drawn.
         kept: Runs kept as grey curves.
+        pressed: Effects of the buttons pressed since the page was drawn, with ranks.
         answers: What was asked of the run's trainer, by what the answer depends on.
         holder: Number of the lease that holds it; None while it is parked.
         parked_at: When it was parked, on the monotonic clock.
@@ -74,7 +76,9 @@ class HeldRun:
     config: Any
     run: Any
     shown: Any = None
+    drawn: Any = None
     kept: tuple[Kept, ...] = ()
+    pressed: list[tuple[int, Callable[[], Any]]] = field(default_factory=list)
     answers: dict[Any, Future[Any]] = field(default_factory=dict)
     holder: int | None = None
     parked_at: float = 0.0
@@ -91,6 +95,23 @@ class HeldRun:
             self.run.close()
             self.answers.clear()
             self.config, self.run = config, make_run(config)
+
+    def press(self, rank: int, effect: Callable[[], Any]) -> None:
+        """Note a pressed button; it takes effect where the page next holds the run.
+
+        It asks nothing of Streamlit, which could end it there for a newer click.
+        """
+        self.pressed.append((rank, effect))
+
+    def take_effect(self) -> None:
+        """Let the pressed buttons take effect, the lowest rank first.
+
+        Clicks that reach a busy server together are called back newest first: a Run
+        after a Reset would be reset.
+        """
+        due = [self.pressed.pop(0) for _ in range(len(self.pressed))]
+        for _, effect in sorted(due, key=lambda press: press[0]):
+            effect()
 
     def ask(self, key: Any, question: Callable[[Any], Any]) -> Future[Any]:
         """Return the answer to a question; asked again only where it was refused.
@@ -147,6 +168,7 @@ def hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | No
 
     In this order: the run of this session; a parked run of this browser whose page
     showed the same settings, whatever those of the run are; a new one, not yet started.
+    What was pressed on its page has then taken effect.
 
     Args:
         page: Name of the page.
@@ -154,6 +176,13 @@ def hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | No
             no new run is made.
         make_run: Makes a new run of given settings.
     """
+    held = _hold(page, config, make_run)
+    if held is not None:
+        held.take_effect()
+    return held
+
+
+def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | None:
     lease = _lease(page)
     with _lock:
         _close_old()

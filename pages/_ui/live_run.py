@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -18,6 +19,15 @@ _SCRUBBER_HEIGHT = 90  # pixels, for the bar of a run as for the slider afterwar
 _ICONS = {"running": "play_arrow", "queued": "hourglass", "finished": "flag"}
 _KINDS = ("loss", "accuracy")
 _STEPS = ((1, "skip_next"), (10, "fast_forward"))
+_ORDER = ("keep_curve", "forget_kept", "reset", "run", "step_1", "step_10")
+_KEEP_HELP = "Keep this curve in grey and start the next run beside it."
+
+
+class _Button(NamedTuple):
+    label: str
+    icon: str
+    press: Callable[[], Any]
+    options: dict[str, Any]
 
 
 def buttons(
@@ -31,27 +41,30 @@ def buttons(
         name_of: Names a run by its settings, for a kept curve.
     """
     status = held.run.status()
-    over, moving = status.state in OVER, status.state in MOVING
-    with st.container(horizontal=True, gap="small"):
-        _button(  # one button, so that the keyboard stays on it
-            held,
+    moving, over, begun = held.drawn = _phase(status)
+    row = {
+        "run": _Button(  # one button, so that the keyboard stays on it
             "Pause" if moving else "Run",
             "pause" if moving else "play_arrow",
-            lambda: _run_or_pause(held, name_of),
-            key="run",
-            type="primary",
-            disabled=over,
+            (lambda: held.run.pause()) if moving else (lambda: train(held, name_of)),
+            {"type": "primary", "disabled": over},
         )
-        for count, icon in _STEPS:
-            _button(
-                held,
-                f"Step {count}",
-                icon,
-                lambda count=count: train(held, name_of, count),
-                disabled=over,
-            )
-        _button(held, "Reset", "restart_alt", make_new)
-        _keep_buttons(held, name_of, disabled=not status.step_count)
+    }
+    for count, icon in _STEPS:
+        step = partial(train, held, name_of, count)
+        row[f"step_{count}"] = _Button(f"Step {count}", icon, step, {"disabled": over})
+    row["reset"] = _Button("Reset", "restart_alt", make_new, {})
+    row["keep_curve"] = _Button(
+        "Keep curve",
+        "bookmark_add",
+        partial(keep, held, name_of),
+        {"disabled": not begun, "help": _KEEP_HELP},
+    )
+    if held.kept:
+        row["forget_kept"] = _Button(
+            "Forget kept", "delete", partial(_forget, held), {}
+        )
+    _draw_buttons(held, row)
 
 
 def train(
@@ -64,13 +77,6 @@ def train(
         held.run.start()
     else:
         held.run.step(count)
-
-
-def _run_or_pause(held: HeldRun, name_of: Callable[[Any], str]) -> None:
-    if held.run.state in MOVING:
-        held.run.pause()
-    else:
-        train(held, name_of)
 
 
 def keep(held: HeldRun, name_of: Callable[[Any], str]) -> None:
@@ -127,7 +133,7 @@ def moving_view(held: HeldRun, draw: Callable[[Look], None]) -> bool:
     def view() -> None:
         held.run.touch()
         draw(held.look())
-        if moving != is_moving(held):
+        if moving != is_moving(held) or held.drawn != _phase(held.run.status()):
             st.rerun()  # the buttons stand outside and change too
 
     st.fragment(view, run_every=REFRESH_SECONDS if moving else None)()
@@ -179,34 +185,23 @@ def scrubber(page: str, look: Look) -> Any | None:
     return by_step[chosen]
 
 
-def _keep_buttons(
-    held: HeldRun, name_of: Callable[[Any], str], *, disabled: bool
-) -> None:
-    _button(
-        held,
-        "Keep curve",
-        "bookmark_add",
-        lambda: keep(held, name_of),
-        disabled=disabled,
-        help="Keep this curve in grey and start the next run beside it.",
-    )
-    if held.kept:
-        _button(held, "Forget kept", "delete", lambda: _forget(held))
-
-
 def _forget(held: HeldRun) -> None:
     held.kept = ()
 
 
-def _button(
-    held: HeldRun,
-    label: str,
-    icon: str,
-    press: Callable[[], Any],
-    *,
-    key: str | None = None,
-    **options: Any,
-) -> None:
-    """Draw a button; ``press`` looks up the run that is held when it is pressed."""
-    key = f"{held.page}_{key or label.lower().replace(' ', '_')}"
-    st.button(label, icon=f":material/{icon}:", key=key, on_click=press, **options)
+def _phase(status: Any) -> tuple[bool, bool, bool]:
+    """Return what the buttons depend on: whether it moves, is over, has begun."""
+    return status.state in MOVING, status.state in OVER, status.step_count > 0
+
+
+def _draw_buttons(held: HeldRun, row: dict[str, _Button]) -> None:
+    with st.container(horizontal=True, gap="small"):
+        for name, button in row.items():
+            st.button(
+                button.label,
+                icon=f":material/{button.icon}:",
+                key=f"{held.page}_{name}",
+                on_click=held.press,
+                args=(_ORDER.index(name), button.press),
+                **button.options,
+            )

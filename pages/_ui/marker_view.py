@@ -13,7 +13,7 @@ _LENGTHS = [10, 20, 30, 60, 120, 300]
 _LONG = 120  # beyond, larger batches take too long a step even for the preset
 _WIDTHS = [8, 16, 32, 64, 128]
 _RATES = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0, 10.0, 1e6]
-_STEPS = [63, 126, 189, 378, 756, 1512, 3024, 6048, 10_000]
+_STEPS = [63, 126, 189, 378, 400, 756, 1512, 3024, 6048, 10_000]
 _TARGETS = {"off": None, "95 %": 0.95, "99 %": 0.99, "99.9 %": 0.999, "100 %": 1.0}
 _MOST_ROWS = 4000
 _SNAPSHOT_EVERY = 21
@@ -30,8 +30,8 @@ _ALT = {
 
 _READOUT_HELP = (
     "Which vector after the last layer decides. CLS: a learned token that stands "
-    "before the sequence and reads it. mean: the average over all positions. last: "
-    "the last position."
+    "before the sequence and reads it. mean: the average over all positions. last and "
+    "first: the last position, and position 0."
 )
 
 
@@ -58,7 +58,7 @@ def choose(c: Controls) -> dict[str, Any]:
         "readout": c.choice(
             "Readout",
             "readout",
-            ["cls", "mean", "last"],
+            ["cls", "mean", "last", "first"],
             shown=_readout_name,
             help_text=_READOUT_HELP,
         ),

@@ -10,6 +10,7 @@ from pages._ui.controls import Controls
 
 PRECISIONS = ["float32", "float16", "bfloat16"]
 METHODS = ["overwritten", "added"]
+_BATCH = (4, 2, 0)  # real tokens of each sequence: one has none
 _MARKS = {
     "zeros": ":blue-badge[:material/check: {}]",
     "uniform": ":orange-badge[:material/warning: {}]",
@@ -56,20 +57,22 @@ def draw(precision: str, method: str) -> None:
     st.markdown(_table(header, map(_lab_row, shown)))
     for verdict in dict.fromkeys(row.verdict for row in shown):
         parts.sentence(verdict)
+    st.markdown("**Where such a row comes from**: `core.attention` on a padded batch.")
+    parts.sentence(lab.padded_batch_sentence(_BATCH))
     parts.look_inside(
         "masks",
-        [lab.fill_outcome, lab.core_outcome],
+        [lab.fill_outcome, lab.core_outcome, lab.padded_batch_sentence],
         {"scores": f"({len(lab.SCORES)},)", "values": f"({len(lab.VALUES)},)"},
     )
 
 
 def _badge(row: Any) -> str:
     words = {
-        "zeros": "0, nothing to attend to",
-        "uniform": f"{row.attn_weights[0]:g} each, no error",
-        "leak": f"up to {max(row.attn_weights):.2f}, as if unmasked",
+        "zeros": "0",
+        "uniform": f"{row.attn_weights[0]:g} each",
+        "leak": f"up to {max(row.attn_weights):.2f}",
         "nan": "NaN",
-        "overflow": "below the lowest number: NaN",
+        "overflow": "too low: NaN",
     }
     return _MARKS[row.kind].format(words[row.kind])
 

@@ -206,20 +206,21 @@ def try_it(prefix: str, experiments: Mapping[str, Mapping[str, Any]]) -> None:
                 type="tertiary",
                 icon=":material/arrow_forward:",
                 key=f"{prefix}_try_{number}",
-                on_click=_set_controls,
+                on_click=set_controls,
                 args=(prefix, settings),
             )
+
+
+def set_controls(prefix: str, settings: Mapping[str, Any]) -> None:
+    """Set controls of a page by name; only where a button calls back."""
+    for name, value in settings.items():
+        st.session_state[f"{prefix}_{name}"] = value
 
 
 def limits(text: str) -> None:
     """Say what this toy does not show."""
     st.subheader("Limits", anchor=False)
     st.markdown(text)
-
-
-def _set_controls(prefix: str, settings: Mapping[str, Any]) -> None:
-    for name, value in settings.items():
-        st.session_state[f"{prefix}_{name}"] = value
 
 
 def _shape(value: Any) -> str:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages._ui import parts
 from pages._ui.controls import Controls
+from pages._ui.map_view import draw_map, marked_rows, offer_cells
 
 TABS = [
     "Matrix",
@@ -37,6 +38,14 @@ _SWAP_CHOICES = {  # by what core calls the fate of the outputs
         "Every output changes: the layer reads from left to right.",
         "Weights come from the tokens alone; no place stands in the formula.",
     ),
+}
+_ALT = {  # of pictures whose row a slider moves; a new one would build them anew
+    "similarity": "Dot products of every position with every other, one row framed; "
+    "the sentence below gives its numbers.",
+    "row": "Dot products of that position; the sentence below gives their numbers.",
+    "digits": "Positions in binary, one framed; the sentence below reads its digits.",
+    "counted": "Sinusoids of the same positions; the sentence below gives the "
+    "framed ones.",
 }
 EXPERIMENTS = {
     "Give nine tokens to a learned table of eight": {
@@ -119,17 +128,16 @@ def draw_similarity(similarity: Any, position: int) -> None:
     """Draw the dot products of all positions, and the row of one of them."""
     from core import charts, positional, positional_story
     from core.charts import tidy
-    from core.charts.digits import marked_heatmap
 
     ends = positional_story.similarity_ends(similarity)
     caption = positional_story.similarity_sentence(similarity, position)
     left, right = st.columns(2)
     with left:
-        parts.bare_chart(
-            marked_heatmap,
-            _marked(tidy.matrix_frame(similarity, kind="similarity"), position),
+        draw_map(
+            similarity,
             key="positional_similarity",
-            alt=caption,
+            alt=_ALT["similarity"],
+            marked=position,
             kind="similarity",
             title="PE · PEᵀ: every position with every other",
             limit=ends[1],
@@ -140,7 +148,7 @@ def draw_similarity(similarity: Any, position: int) -> None:
             charts.curves,
             tidy.curves_frame({"row of the position": similarity[position]}),
             key="positional_similarity_row",
-            alt=caption,
+            alt=_ALT["row"],
             series=("row of the position",),
             x_domain=_all_of(similarity),
             y_title="dot product",
@@ -149,6 +157,7 @@ def draw_similarity(similarity: Any, position: int) -> None:
             height=HEIGHT,
         )
     parts.sentence(caption)
+    offer_cells(similarity, "positional_similarity", kind="similarity")
     _inside("similarity", [positional.position_similarity], {"PE · PEᵀ": similarity})
 
 
@@ -241,24 +250,23 @@ def draw_counter(digits: Any, table: Any, waves: Any, position: int) -> None:
     """Draw the digits of a binary counter beside the sinusoids, row by row."""
     from core import charts, positional, positional_story
     from core.charts import tidy
-    from core.charts.digits import marked_heatmap
 
     caption = positional_story.counter_sentence(digits, table, position)
     left, right = st.columns([1, 2])
     with left:
         parts.bare_chart(
             charts.digits,
-            _marked(tidy.digits_frame(digits), position),
+            marked_rows(tidy.digits_frame(digits), position),
             key="positional_digits",
-            alt=caption,
+            alt=_ALT["digits"],
             height=HEIGHT,
         )
     with right:
-        parts.bare_chart(
-            marked_heatmap,
-            _marked(tidy.matrix_frame(table, kind="encoding"), position),
+        draw_map(
+            table,
             key="positional_counted",
-            alt=caption,
+            alt=_ALT["counted"],
+            marked=position,
             kind="encoding",
             title="Sinusoids of the same positions",
             height=HEIGHT,
@@ -313,26 +321,15 @@ def ask_about_mask(probe: Any) -> None:
     )
 
 
-def _marked(frame: Any, position: int) -> Any:
-    return frame.assign(marked=frame["position"] == position)
-
-
 def _all_of(table: Any) -> tuple[int, int]:
     return 0, max(len(table) - 1, 1)  # an axis needs two ends
 
 
 def _map(table: Any, name: str, caption: str, **options: Any) -> None:
-    from core import charts
-    from core.charts import tidy
-
     settings = {"kind": "encoding", "height": HEIGHT} | options
-    parts.picture(
-        charts.heatmap,
-        tidy.matrix_frame(table, kind=settings["kind"]),
-        key=f"positional_{name}",
-        caption=caption,
-        **settings,
-    )
+    draw_map(table, key=f"positional_{name}", alt=caption, **settings)
+    parts.sentence(caption)
+    offer_cells(table, f"positional_{name}", kind=settings["kind"])
 
 
 def _inside(name: str, functions: Sequence[Any], shapes: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ class Measure(NamedTuple):
     title: str
     y_title: str
     top: float | None = None  # of the axis from 0; None: the bits of all keys alike
+    centre: str = "median"  # of the trials; the mean where a mean is expected
 
 
 MEASURES = {
@@ -55,7 +56,7 @@ MEASURES = {
     ),
     "Score variance": Measure(
         "score_variance", "score variance", "Variance of the scores",
-        "variance over the keys (log scale)",
+        "variance over the keys (log scale)", centre="mean",
     ),
 }  # fmt: skip
 _HEADROOM = 1.1  # of a linear axis, for the words at the rule
@@ -105,7 +106,7 @@ def draw_sweep(name: str, shown: Shown, num_trials: int) -> None:
     caption = _sweep_caption(measure, measured, shown)
     if measure.field == "score_variance":
         fewer = sweep(shown.seed, _FEW_KEYS, num_trials, shown.spread)
-        caption += f" {_mean_sentence(measured, fewer, shown)}"
+        caption += f" {_expected_sentence(fewer, shown)}"
     series = {
         scaling.DIVISOR_NAMES[key]: getattr(measured[key], measure.field)
         for key in shown.divisors
@@ -114,13 +115,18 @@ def draw_sweep(name: str, shown: Shown, num_trials: int) -> None:
     parts.picture(
         charts.sweep,
         tidy.sweep_frame(
-            scaling.POWERS_OF_TWO, series, references=reference, chosen=shown.d_k
+            scaling.POWERS_OF_TWO,
+            series,
+            references=reference,
+            chosen=shown.d_k,
+            centre=measure.centre,
         ),
         key=f"scaling_{measure.field}",
         caption=caption,
         series=tuple(series),
         references=tuple(reference),
-        title=f"{measure.title}: median and 10–90 % of trials",
+        title=f"{measure.title}: {measure.centre} and 10–90 % of trials",
+        centre=measure.centre,
         x_domain=scaling.ALL_WIDTHS,
         y_title=measure.y_title,
         y_domain=_domain(measure, shown.num_keys),
@@ -219,7 +225,7 @@ def _reference(field: str, measured: dict[str, Any], shown: Shown) -> dict[str, 
 
     if field == "score_variance":
         power = "" if shown.spread == 1 else " · spread⁴"
-        name = f"expected mean: d_k{power}"
+        name = f"expected: d_k{power}"
         line = scaling.expected_variance(scaling.POWERS_OF_TWO, shown.spread)
         return {name: line}
     return {
@@ -233,27 +239,29 @@ def _sweep_caption(measure: Measure, measured: dict[str, Any], shown: Shown) -> 
     from core import captions, scaling
 
     at = scaling.POWERS_OF_TWO.index(shown.d_k)
-    medians = {
+    middles = {
         scaling.DIVISOR_NAMES[key]: float(
-            scaling.trial_band(getattr(measured[key], measure.field)[at]).median
+            getattr(
+                scaling.trial_band(getattr(measured[key], measure.field)[at]),
+                measure.centre,
+            )
         )
         for key in shown.divisors
     }
-    said = captions.sweep_sentence("d_k", shown.d_k, measure.words, medians)
+    what = f"{measure.centre} {measure.words}"
+    said = captions.sweep_sentence("d_k", shown.d_k, what, middles)
     return f"With {shown.num_keys} keys, {said}."
 
 
-def _mean_sentence(
-    measured: dict[str, Any], fewer: dict[str, Any], shown: Shown
-) -> str:
-    """Compare the mean of the raw score variance with that of another key number."""
+def _expected_sentence(fewer: dict[str, Any], shown: Shown) -> str:
+    """Say what the raw score variance is expected to be, and what few keys give."""
     from core import captions, scaling
 
     at = scaling.POWERS_OF_TWO.index(shown.d_k)
-    mean, other = (
-        captions.figure(float(part["nothing"].score_variance[at].mean()))
-        for part in (measured, fewer)
-    )
     (expected,) = scaling.expected_variance([shown.d_k], shown.spread).tolist()
-    beside = f" ({other} with {_FEW_KEYS} keys)" if shown.num_keys != _FEW_KEYS else ""
-    return f"The raw mean is {mean}{beside}, expected {captions.figure(expected)}."
+    other = captions.figure(float(fewer["nothing"].score_variance[at].mean()))
+    beside = f"; with {_FEW_KEYS} keys it has {other}"
+    return (
+        f"Raw is expected to have {captions.figure(expected)}"
+        f"{beside if shown.num_keys != _FEW_KEYS else ''}."
+    )

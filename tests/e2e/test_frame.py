@@ -76,3 +76,61 @@ def test_try_it_sets_the_controls_and_the_address(server, tab: Page):
     tab.goto(copied)
     quiet(tab)
     assert tab.url == copied
+
+
+def to_home(tab: Page) -> None:
+    tab.get_by_text("Attention playground").first.click()
+    expect(heading(tab)).to_have_text("Attention playground")
+    quiet(tab)
+
+
+@pytest.mark.parametrize("info", PAGES, ids=lambda info: info.name)
+def test_back_and_forward_open_a_page_as_it_was_left(server, tab: Page, info):
+    open_page(tab, server, info.name)
+    quiet(tab)
+    tab.get_by_test_id("stSidebar").get_by_role("slider").first.press("ArrowRight")
+    expect(tab).to_have_url(re.compile(rf"/{info.name}\?\w+=\w+$"))
+    quiet(tab)
+    left = tab.url
+    to_home(tab)
+    tab.go_back()
+    expect(heading(tab)).to_have_text(info.title)
+    expect(tab).to_have_url(left)
+    quiet(tab)
+    expect(tab.get_by_test_id("stException")).to_have_count(0)
+    tab.go_forward()
+    expect(heading(tab)).to_have_text("Attention playground")
+    quiet(tab)
+    tab.go_back()
+    expect(heading(tab)).to_have_text(info.title)
+    expect(tab).to_have_url(left)
+
+
+def test_back_shows_all_settings_of_a_link_in_the_controls_too(server, tab: Page):
+    open_page(tab, server, "scaling", "scaling_d_k=256&scaling_seed=3")
+    quiet(tab)
+    to_home(tab)
+    tab.go_back()
+    expect(tab).to_have_url(re.compile("scaling_d_k=256&scaling_seed=3$"))
+    quiet(tab)
+    sidebar = tab.get_by_test_id("stSidebar")
+    expect(sidebar.get_by_test_id("stSliderThumbValue").first).to_have_text("256")
+    expect(sidebar.get_by_role("spinbutton")).to_have_value("3")
+
+
+def test_back_after_an_experiment_undoes_it(server, tab: Page):
+    open_page(tab, server, "scaling")
+    quiet(tab)
+    before = tab.url
+    tab.locator("[class*=st-key-scaling_try_2] button").click()
+    expect(tab).to_have_url(re.compile("scaling_keys=64"))
+    quiet(tab)
+    for _ in range(8):
+        if tab.url == before:
+            break
+        tab.go_back()
+        quiet(tab)
+    assert tab.url == before
+    sliders = tab.get_by_test_id("stSidebar").get_by_test_id("stSliderThumbValue")
+    expect(sliders.first).to_have_text("64")
+    expect(sliders.nth(1)).to_have_text("8")

@@ -132,7 +132,7 @@ WATCH = """() => {
 
 def test_a_live_run_moves_its_charts_and_never_builds_them_anew(server, tab: Page):
     train(tab, server)
-    expect(tab.get_by_test_id("stVegaLiteChart")).to_have_count(4)
+    expect(tab.get_by_test_id("stVegaLiteChart")).to_have_count(5)
     time.sleep(1.0)
     tab.evaluate(WATCH)
     before = steps_done(tab)
