@@ -9,7 +9,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    {"core.checks", "core.device", "core.initial", "core.dropout", "core.tokens"},
+    {
+        "core.checks",
+        "core.device",
+        "core.initial",
+        "core.dropout",
+        "core.tokens",
+        "core.parity",
+        "core.measuring",
+    },
     {"core.attention", "core.masks", "core.positional", "core.torch_masks"},
     {"core.blocks", "core.scaling", "core.precision", "core.probes"},
     {"core.models", "core.masking", "core.positional_story"},

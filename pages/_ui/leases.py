@@ -57,7 +57,7 @@ class HeldRun:
     """A live run with what its page keeps beside it.
 
     Attributes:
-        page: Name of the page that the run belongs to.
+        page: Name of the page that the run belongs to, or ``page/part``.
         browser: The browser's own token; None where it sent no cookie.
         config: The settings the run was started with.
         run: The scheduler's run.
@@ -171,7 +171,7 @@ def hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | No
     What was pressed on its page has then taken effect.
 
     Args:
-        page: Name of the page.
+        page: Name of the page, or ``page/part`` where it has more runs than one.
         config: The settings shown on the page; None where core refused them, and then
             no new run is made.
         make_run: Makes a new run of given settings.
@@ -187,7 +187,7 @@ def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | N
     with _lock:
         _close_old()
         # Where this script shall stop, Streamlit ends it here, at its session state.
-        shown = st.session_state.get(_SHOWN, page)
+        shown = st.session_state.get(_SHOWN, _page_of(page))
         held = lease.held or _claim_own(page) or _claim_parked(page, config)
         if held is None and config is not None:
             held = HeldRun(page, _browser(), config, make_run(config))
@@ -198,7 +198,7 @@ def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | N
         if lease.released:  # the tab went meanwhile
             lease.held = None
             _park(held)
-        elif shown == page:
+        elif shown == _page_of(page):
             held.run.unpark()
         return held
 
@@ -209,8 +209,12 @@ def turn_to(page: str) -> None:
         _close_old()
         st.session_state[_SHOWN] = page
         for key, held in st.session_state.items():
-            if str(key).startswith(_HELD) and key != _HELD + page:
+            if str(key).startswith(_HELD) and _page_of(held.page) != page:
                 held.run.park()
+
+
+def _page_of(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _claim_own(page: str) -> HeldRun | None:

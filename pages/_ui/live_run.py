@@ -41,7 +41,7 @@ def buttons(
         name_of: Names a run by its settings, for a kept curve.
     """
     status = held.run.status()
-    moving, over, begun = held.drawn = _phase(status)
+    moving, over, begun = held.drawn = phase(status)
     row = {
         "run": _Button(  # one button, so that the keyboard stays on it
             "Pause" if moving else "Run",
@@ -133,7 +133,7 @@ def moving_view(held: HeldRun, draw: Callable[[Look], None]) -> bool:
     def view() -> None:
         held.run.touch()
         draw(held.look())
-        if moving != is_moving(held) or held.drawn != _phase(held.run.status()):
+        if moving != is_moving(held) or held.drawn != phase(held.run.status()):
             st.rerun()  # the buttons stand outside and change too
 
     st.fragment(view, run_every=REFRESH_SECONDS if moving else None)()
@@ -189,7 +189,7 @@ def _forget(held: HeldRun) -> None:
     held.kept = ()
 
 
-def _phase(status: Any) -> tuple[bool, bool, bool]:
+def phase(status: Any) -> tuple[bool, bool, bool]:
     """Return what the buttons depend on: whether it moves, is over, has begun."""
     return status.state in MOVING, status.state in OVER, status.step_count > 0
 
