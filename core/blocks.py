@@ -61,6 +61,9 @@ class EncoderBlock(nn.Module):
     Pre-norm: ``x + Attention(LN(x))``, then ``x + FFN(LN(x))``.
     Post-norm: ``LN(x + Attention(x))``, then ``LN(x + FFN(x))``.
 
+    Without shortcuts the tokens are what each part gives, and nothing is added to it:
+    ``Attention(LN(x))``, or ``LN(Attention(x))``.
+
     Dropout acts on the attention weights, after attention, between the two layers of
     the feed-forward network and after it.
 
@@ -78,6 +81,7 @@ class EncoderBlock(nn.Module):
         d_ff: int | None = None,
         dropout: float = 0.0,
         norm_first: bool = True,
+        residual: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         """Draw the initial weights.
@@ -88,6 +92,8 @@ class EncoderBlock(nn.Module):
             d_ff: Width of the feed-forward network; None means ``4 * d_model``.
             dropout: Probability of dropping an entry, at all four places.
             norm_first: True for pre-norm, False for post-norm.
+            residual: Whether each part stands beside a shortcut; the weights drawn are
+                the same.
             generator: Source of the initial weights and then of dropout; None means a
                 fresh one seeded 0.
 
@@ -98,6 +104,7 @@ class EncoderBlock(nn.Module):
         super().__init__()
         source = seeded(generator)
         self.norm_first = norm_first
+        self.residual = residual
         self.attention = MultiHeadAttention(
             d_model, num_heads, dropout=dropout, generator=source
         )
@@ -156,11 +163,15 @@ class EncoderBlock(nn.Module):
         return attended._replace(output=self._after_attention(x, attended.output))
 
     def _after_attention(self, x: Tensor, attended: Tensor) -> Tensor:
-        x = x + self.dropout(attended)
+        x = self._beside_shortcut(x, attended)
         if self.norm_first:
-            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+            fed = self.feed_forward(self.feed_forward_norm(x))
+            return self._beside_shortcut(x, fed)
         x = self.attention_norm(x)
-        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+        return self.feed_forward_norm(self._beside_shortcut(x, self.feed_forward(x)))
+
+    def _beside_shortcut(self, x: Tensor, part: Tensor) -> Tensor:
+        return x + self.dropout(part) if self.residual else self.dropout(part)
 
 
 def _rows_of_mask(mask: Tensor | None, positions: slice) -> Tensor | None:

@@ -186,7 +186,7 @@ def sweep_sentence(x: str, at: float, what: str, middles: Mapping[str, float]) -
         (÷ √d_k)``.
     """
     numbers = [f"{figure(middle)} ({name})" for name, middle in middles.items()]
-    return f"at {x} = {at:g} the {what} is {_listed(numbers)}"
+    return f"at {x} = {at:g} the {what} is {listed(numbers)}"
 
 
 def softmax_row_sentence(d_k: int, rows: Mapping[str, SoftmaxRow]) -> str:
@@ -206,8 +206,8 @@ def softmax_row_sentence(d_k: int, rows: Mapping[str, SoftmaxRow]) -> str:
         weights.append(f"{percent(float(row.attn_weights[top]))} ({name})")
         slopes.append(f"{figure(float(row.gradient[top]))} ({name})")
     return (
-        f"at d_k = {d_k} key {top} gets {_listed(weights)}, with a gradient of "
-        f"{_listed(slopes)}"
+        f"at d_k = {d_k} key {top} gets {listed(weights)}, with a gradient of "
+        f"{listed(slopes)}"
     )
 
 
@@ -231,19 +231,20 @@ def movement_sentence(moved: Tensor, labels: Sequence[str]) -> str:
     return f'{stayed}; "{labels[most]}" moved most, by {float(distances[most]):.3g}'
 
 
+def listed(words: Sequence[str]) -> str:
+    """Return words as they stand in a sentence: ``a, b and c``."""
+    if len(words) < 2:
+        return "".join(words)
+    return ", ".join(words[:-1]) + f" and {words[-1]}"
+
+
 def _shared(weight: float, labels: Sequence[str]) -> str:
     quoted = [f'"{label}"' for label in labels]
     if len(quoted) == 1:
         return f"{percent(weight)} to key {quoted[0]}"
     if len(quoted) <= 3:
-        return f"{percent(weight)} each to keys {_listed(quoted)}"
+        return f"{percent(weight)} each to keys {listed(quoted)}"
     return f"its largest weight, {percent(weight)}, to each of {len(quoted)} keys"
-
-
-def _listed(words: Sequence[str]) -> str:
-    if len(words) < 2:
-        return "".join(words)
-    return ", ".join(words[:-1]) + f" and {words[-1]}"
 
 
 def _require_labels(name: str, labels: Sequence[str], numbers: Tensor) -> None:

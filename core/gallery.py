@@ -10,14 +10,36 @@ from typing import Any
 
 import pandas as pd
 
-from core import masking, positional, scaling, shipped
+from core import (
+    depth,
+    heads,
+    lookup,
+    masking,
+    path_length,
+    positional,
+    scaling,
+    shipped,
+)
 from core.charts import cached_spec, heatmap, live_curves, palette, sweep, tidy
+from core.charts.depth import norm_points, run_lines, runs_frame
+from core.charts.growth import reach
+from core.charts.growth_frames import reach_frame
 from core.charts.image_grid import matrix_image, png_bytes
+from core.charts.multiples import multiples
 from core.charts.records import live_frame, record_points
+from core.charts.tiles import Tile, multiples_frame
 from core.initial import generator_from
 
 IMAGES = Path(__file__).parent.parent / "assets" / "images"
 _WIDTH, _HEIGHT, _SCALE = 320, 170, 2
+
+
+def draw_queries_keys_values(dark: bool) -> bytes:
+    """Draw the weights of a sentence that reads itself."""
+    words = ["the", "dog", "left", "the", "street", "as", "it", "was", "wet"]
+    seen = lookup.look_up(words, d_model=4, d_k=3, seed=0)
+    frame = tidy.matrix_frame(seen.attn_weights)
+    return _render(heatmap, frame, dark, legend=False, show_values=True)
 
 
 def draw_scaling(dark: bool) -> bytes:
@@ -49,6 +71,42 @@ def draw_positional_encoding(dark: bool) -> bytes:
     )
 
 
+def draw_multi_head(dark: bool) -> bytes:
+    """Draw the maps of eight heads over six tokens, on one scale."""
+    seen = heads.attend_heads(
+        list("abcdef"), d_model=64, num_heads=8, mask="causal", seed=0
+    )
+    maps = {f"head {n}": Tile(seen.weights[n - 1], "abcdef") for n in range(1, 9)}
+    tiled = multiples_frame(maps, "abcdef", mask=seen.mask, per_line=4)
+    places = {"across": tiled.across, "down": tiled.down}
+    return _render(multiples, tiled.frame, dark, legend=False, **places)
+
+
+def draw_encoder_block(dark: bool) -> bytes:
+    """Draw the gradient that reaches each of 12 layers after training, run by run."""
+    runs = {
+        (run.variant.name, f", seed {run.seed}"): run.norms[depth.MOMENTS[1]]
+        for run in depth.read_depth().runs
+        if run.depth == 12 and run.variant.residual and run.rate == depth.RATES[0]
+    }
+    frame = runs_frame(norm_points(runs, "gradient"))
+    series, ends = ("pre-norm", "post-norm"), (1e-7, 1.0)
+    drawn = {"series": series, "x_domain": (1.0, 12.0), "y_domain": ends}
+    return _render(run_lines, frame, dark, kind="gradient", **drawn)
+
+
+def draw_recurrence(dark: bool) -> bytes:
+    """Draw how the influence of token 0 fades over 60 tokens."""
+    models = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm", "attention": "attention"}
+    norms = {
+        name: path_length.jacobian_norms(
+            model, seq_len=60, width=16, forget_bias=3 if model == "lstm" else None
+        )
+        for name, model in models.items()
+    }
+    return _render(reach, reach_frame(norms), dark, x_domain=(0, 59))
+
+
 def draw_marker_task(dark: bool) -> bytes:
     """Draw the loss of the shipped run of the preset."""
     points = record_points(shipped.read_run().records)[:190]
@@ -57,9 +115,13 @@ def draw_marker_task(dark: bool) -> bytes:
 
 
 PICTURES: dict[str, Callable[[bool], bytes]] = {
+    "queries_keys_values": draw_queries_keys_values,
     "scaling": draw_scaling,
     "masks": draw_masks,
+    "multi_head": draw_multi_head,
     "positional_encoding": draw_positional_encoding,
+    "encoder_block": draw_encoder_block,
+    "recurrence": draw_recurrence,
     "marker_task": draw_marker_task,
 }
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.attention import MultiHeadAttention
 from core.checks import MAX_SEED, require_choice, require_int
+from core.head_parity import torch_layer
 from core.initial import generator_from
 from core.masks import (
     blocked_queries,
@@ -280,7 +281,7 @@ def torch_conventions(seen: MaskedAttention) -> TorchConventions:
     q, k, v = seen.layer.in_proj(x).chunk(3, dim=-1)
     attended = F.scaled_dot_product_attention(q, k, v, attn_mask=function_mask)
     from_function = seen.layer.out_proj(attended)[0]
-    in_torch = functools.partial(_torch_layer(seen.layer), x, x, x)
+    in_torch = functools.partial(torch_layer(seen.layer), x, x, x)
     from_layer, right_weights = in_torch(attn_mask=layer_mask)
     both = torch.stack([from_function, from_layer[0]])
     opposite_weights = in_torch(attn_mask=function_mask)[1][0]
@@ -313,20 +314,6 @@ def _warning(labels: list[str], blocked: Tensor) -> str:
     if len(names) < 2:
         return "".join(f"query {name} has nothing to attend to" for name in names)
     return f"queries {', '.join(names)} have nothing to attend to"
-
-
-def _torch_layer(layer: MultiHeadAttention) -> nn.MultiheadAttention:
-    # Made on "meta" it draws no numbers of its own: they would be global ones.
-    copy = nn.MultiheadAttention(
-        layer.d_model, layer.num_heads, bias=False, batch_first=True, device="meta"
-    ).to_empty(device="cpu")
-    copy.load_state_dict(
-        {
-            "in_proj_weight": layer.in_proj.weight,
-            "out_proj.weight": layer.out_proj.weight,
-        }
-    )
-    return copy.eval()
 
 
 def _difference(found: Tensor, expected: Tensor) -> float:

@@ -25,7 +25,7 @@ READOUTS = ("cls", "mean", "last", "first")
 MAX_SEQ_LEN = 1024
 MAX_D_MODEL = 512
 MAX_D_FF = 2048
-MAX_LAYERS = 12
+MAX_LAYERS = 24
 MAX_PARAMETERS = 10_000_000
 
 # Measured on two CPU cores with large batches: what one adds to a training step.
@@ -60,6 +60,7 @@ class ClassifierConfig:
         readout: What the answer is read from: a ``"cls"`` token before the sequence,
             the ``"mean"`` over all positions, the ``"last"`` or the ``"first"``.
         norm_first: True for pre-norm blocks, False for post-norm.
+        residual: Whether attention and feed-forward stand beside a shortcut.
         seed: Seed of the initial weights.
 
     Raises:
@@ -77,6 +78,7 @@ class ClassifierConfig:
     causal: bool = False
     readout: str = "cls"
     norm_first: bool = True
+    residual: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -110,16 +112,35 @@ class ClassifierConfig:
         return self.seq_len + (self.readout == "cls")
 
     @property
+    def positions_read(self) -> slice | None:
+        """Positions that the answer is read from; None means all of them."""
+        return _POSITIONS_READ[self.readout]
+
+    @property
+    def parameters_by_part(self) -> dict[str, int]:
+        """Number of learned numbers in each part, counted without building the model.
+
+        The parts of the blocks are counted over all layers.
+        """
+        d_model, d_ff, layers = self.d_model, self.ff_width, self.num_layers
+        table = self.num_positions * d_model * (self.positional == "learned")
+        return {
+            "embedding": (self.input_size + 1) * d_model,
+            "CLS token": d_model * (self.readout == "cls"),
+            "positions": table,
+            "attention: W_Q, W_K, W_V": layers * 3 * (d_model + 1) * d_model,
+            "attention: W_O": layers * (d_model + 1) * d_model,
+            "feed-forward: W_1": layers * (d_model + 1) * d_ff,
+            "feed-forward: W_2": layers * (d_ff + 1) * d_model,
+            "norms of the blocks": layers * 4 * d_model,
+            "last norm": 2 * d_model,
+            "head": d_model + 1,
+        }
+
+    @property
     def num_parameters(self) -> int:
         """Number of learned numbers, counted without building the model."""
-        d_model, d_ff = self.d_model, self.ff_width
-        attention = 4 * d_model * d_model + 4 * d_model
-        feed_forward = 2 * d_model * d_ff + d_ff + d_model
-        block = attention + feed_forward + 4 * d_model  # two norms
-        ends = (self.input_size + 1) * d_model + 2 * d_model + d_model + 1
-        cls = d_model * (self.readout == "cls")
-        table = self.num_positions * d_model * (self.positional == "learned")
-        return self.num_layers * block + ends + cls + table
+        return sum(self.parameters_by_part.values())
 
     @property
     def step_seconds(self) -> float:
@@ -175,6 +196,7 @@ class TransformerClassifier(nn.Module):
                 d_ff=config.ff_width,
                 dropout=config.dropout,
                 norm_first=config.norm_first,
+                residual=config.residual,
                 generator=source,
             )
             for _ in range(config.num_layers)
@@ -198,13 +220,14 @@ class TransformerClassifier(nn.Module):
         Raises:
             ValueError: If the shape does not fit, or T outruns the learned positions.
         """
-        tokens = self._tokens(x)  # (B, T, d_model), T with the CLS token
-        mask = self._mask(tokens)
+        tokens = self.tokens_of(x)  # (B, T, d_model), T with the CLS token
+        mask = self.mask_of(tokens)
         *first, last = self.blocks
         for block in first:
             tokens = block(tokens, mask=mask)
-        read = last(tokens, mask=mask, positions=_POSITIONS_READ[self.config.readout])
-        return self.head(self.norm(read).mean(dim=1))  # (B, 1)
+        return self.answer(
+            last(tokens, mask=mask, positions=self.config.positions_read)
+        )
 
     def attention_maps(self, x: Tensor) -> list[Tensor]:
         """Return the weights of every layer and head: the explained path.
@@ -219,8 +242,8 @@ class TransformerClassifier(nn.Module):
         Raises:
             ValueError: As in ``forward``.
         """
-        tokens = self._tokens(x)
-        mask = self._mask(tokens)
+        tokens = self.tokens_of(x)
+        mask = self.mask_of(tokens)
         maps = []
         for block in self.blocks:
             attended = block.attend(tokens, mask=mask)  # type: ignore[operator]
@@ -243,11 +266,22 @@ class TransformerClassifier(nn.Module):
         Raises:
             ValueError: As in ``forward``.
         """
-        read = _POSITIONS_READ[self.config.readout] or slice(None)
+        read = self.config.positions_read or slice(None)
         rows = [weights[:, :, read].mean(dim=2) for weights in self.attention_maps(x)]
         return torch.stack(rows, dim=1)
 
-    def _tokens(self, x: Tensor) -> Tensor:
+    def tokens_of(self, x: Tensor) -> Tensor:
+        """Return what enters the first block: embedded, with CLS and positions.
+
+        Args:
+            x: Sequences, (B, T, input_size).
+
+        Returns:
+            (B, T, d_model), T with the CLS token.
+
+        Raises:
+            ValueError: As in ``forward``.
+        """
         if x.ndim != 3 or x.shape[-1] != self.config.input_size or x.shape[1] < 1:
             raise RefusedError(
                 f"x {tuple(x.shape)} must have shape (batch, length, input_size) with "
@@ -258,10 +292,15 @@ class TransformerClassifier(nn.Module):
             tokens = torch.cat([self.cls.expand(len(x), -1, -1), tokens], dim=1)
         return self.positions(tokens)
 
-    def _mask(self, tokens: Tensor) -> Tensor | None:
+    def mask_of(self, tokens: Tensor) -> Tensor | None:
+        """Return the mask of the blocks, (T, T), True = may attend; None hides none."""
         if not self.config.causal:
             return None
         return causal_mask(tokens.shape[1], device=tokens.device)
+
+    def answer(self, read: Tensor) -> Tensor:
+        """Return the logits, (B, 1), from the positions read, (B, T_read, d_model)."""
+        return self.head(self.norm(read).mean(dim=1))
 
 
 def _positional_encoding(

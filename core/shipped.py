@@ -40,7 +40,7 @@ class ShippedRun(NamedTuple):
     @property
     def origin(self) -> str:
         """What made it, as a sentence."""
-        return _origin(self.made_by)
+        return origin_of(self.made_by)
 
 
 class ShippedGrid(NamedTuple):
@@ -57,7 +57,7 @@ class ShippedGrid(NamedTuple):
     @property
     def origin(self) -> str:
         """What made it, as a sentence."""
-        return _origin(self.made_by)
+        return origin_of(self.made_by)
 
 
 def write_run(path: Path, records: Sequence[TrainRecord], *, seed: int) -> None:
@@ -77,7 +77,7 @@ def write_run(path: Path, records: Sequence[TrainRecord], *, seed: int) -> None:
         )
         for r in records
     )
-    _write(path, _RUN_COLUMNS, rows, command=_COMMAND, seed=str(seed))
+    write_table(path, _RUN_COLUMNS, rows, command=_COMMAND, seed=str(seed))
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def read_run(path: Path = MARKER_PRESET) -> ShippedRun:
     Args:
         path: A file that ``write_run`` wrote.
     """
-    made_by, rows = _read(path)
+    made_by, rows = read_table(path)
     records = [
         TrainRecord(
             step=int(row["step"]),
@@ -120,7 +120,7 @@ def write_grid(path: Path, runs: Sequence[CellRun]) -> None:
         for run in runs
     )
     command, seeds = f"{_COMMAND} order_grid", f"{SEEDS[0]} to {SEEDS[-1]}"
-    _write(path, _GRID_COLUMNS, rows, command=command, seed=seeds)
+    write_table(path, _GRID_COLUMNS, rows, command=command, seed=seeds)
 
 
 @functools.cache
@@ -130,7 +130,7 @@ def read_grid(path: Path = ORDER_GRID) -> ShippedGrid:
     Args:
         path: A file that ``write_grid`` wrote.
     """
-    made_by, rows = _read(path)
+    made_by, rows = read_table(path)
     runs = [
         CellRun(
             Cell(row["positional"], row["causal"] == "yes", row["readout"]),
@@ -143,11 +143,12 @@ def read_grid(path: Path = ORDER_GRID) -> ShippedGrid:
     return ShippedGrid(made_by, runs)
 
 
-def _origin(made: dict[str, str]) -> str:
+def origin_of(made: dict[str, str]) -> str:
+    """Return what made a table, as a sentence."""
     return f"Made by {made['command']}, seed {made['seed']}, {made['versions']}."
 
 
-def _write(
+def write_table(
     path: Path,
     columns: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -155,6 +156,15 @@ def _write(
     command: str,
     seed: str,
 ) -> None:
+    """Write a table as CSV, below ``# field: text`` lines on what made it.
+
+    Args:
+        path: File to write.
+        columns: Names of the columns.
+        rows: The rows.
+        command: What to type to make the table again.
+        seed: Its seed, or its seeds in words.
+    """
     made_by = {
         "command": command,
         "seed": seed,
@@ -168,7 +178,7 @@ def _write(
         table.writerows(rows)
 
 
-def _read(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
+def read_table(path: Path) -> tuple[dict[str, str], list[dict[str, str]]]:
     """Return what made a table, and its rows by the names of the columns."""
     lines = path.read_text(encoding="utf-8").splitlines()
     head = [line for line in lines if line.startswith("# ")]

@@ -25,7 +25,7 @@ MAX_SECONDS = 0.3
 class TrainConfig:
     """One run of the marker task in plain numbers; the defaults are the lab's.
 
-    The fields from ``seq_len`` to ``norm_first`` are those of ``ClassifierConfig``.
+    The fields from ``seq_len`` to ``residual`` are those of ``ClassifierConfig``.
 
     Attributes:
         learning_rate: Step size of Adam, at most ``MAX_LEARNING_RATE``.
@@ -57,6 +57,7 @@ class TrainConfig:
     causal: bool = False
     readout: str = "cls"
     norm_first: bool = True
+    residual: bool = True
     learning_rate: float = 1e-3
     batch_size: int = 64
     train_samples: int = 4000

@@ -22,7 +22,7 @@ def copy(tmp_path) -> Path:
         )
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    (tmp_path / "pages" / "04_window.py").write_text(example, encoding="utf-8")
+    (tmp_path / "pages" / "15_window.py").write_text(example, encoding="utf-8")
     return tmp_path
 
 

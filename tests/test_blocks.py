@@ -102,6 +102,7 @@ def test_feed_forward_is_a_gelu_between_two_linear_layers():
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     "positions",
@@ -109,9 +110,9 @@ def test_feed_forward_is_a_gelu_between_two_linear_layers():
     ids=str,
 )
 def test_chosen_positions_equal_those_of_the_whole_output(
-    norm_first, causal, positions
+    norm_first, residual, causal, positions
 ):
-    layer = block(norm_first=norm_first)
+    layer = block(norm_first=norm_first, residual=residual)
     x = normal(2, TOKENS, D_MODEL).requires_grad_()
     mask = causal_mask(TOKENS) if causal else None
     part = layer(x, mask=mask, positions=positions)
@@ -133,8 +134,11 @@ def test_a_padding_mask_serves_chosen_positions_too(positions):
 # The explained path
 
 
-def test_the_explained_path_returns_every_map_and_the_same_output():
-    layer, x = block(), normal(2, TOKENS, D_MODEL)
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("residual", [True, False])
+def test_the_explained_path_returns_every_map_and_the_same_output(norm_first, residual):
+    layer = block(norm_first=norm_first, residual=residual)
+    x = normal(2, TOKENS, D_MODEL)
     attended = layer.attend(x, mask=causal_mask(TOKENS))
     assert attended.attn_weights.shape == (2, HEADS, TOKENS, TOKENS)
     assert attended.scores.shape == (2, HEADS, TOKENS, TOKENS)
@@ -149,6 +153,28 @@ def test_both_paths_draw_the_same_dropout_from_one_seed():
     layer.dropout.generator.manual_seed(8)
     assert_close(fast, layer.attend(x).output, **EXACT)
     assert not torch.allclose(fast, layer(x))
+
+
+# Without shortcuts
+
+
+def test_without_shortcuts_each_part_stands_alone():
+    x = normal(2, TOKENS, D_MODEL)
+    pre, post = (block(norm_first=order, residual=False) for order in (True, False))
+    normed = pre.attention_norm(x)
+    attended = pre.attention(normed, normed, normed)
+    by_hand = pre.feed_forward(pre.feed_forward_norm(attended))
+    assert_close(pre(x), by_hand, **EXACT)
+    attended = post.attention_norm(post.attention(x, x, x))
+    by_hand = post.feed_forward_norm(post.feed_forward(attended))
+    assert_close(post(x), by_hand, **EXACT)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_shortcuts_change_no_weight(norm_first):
+    layers = [block(norm_first=norm_first, residual=r) for r in (True, False)]
+    for one, other in zip(*(layer.parameters() for layer in layers), strict=True):
+        assert torch.equal(one, other)
 
 
 # Properties

@@ -13,20 +13,32 @@ import torch
 
 import core.charts
 from core.charts import (
+    amounts,
     bars,
     cached_spec,
     comparison,
     curves,
+    diagram,
     digits,
     grid,
+    growth,
     heatmap,
     live_curves,
     movement,
+    multiples,
+    outcomes,
     palette,
+    reach,
     readout_rows,
+    run_lines,
     sequence,
     sweep,
+    temperature_curve,
 )
+from core.charts.amounts import amounts_frame
+from core.charts.depth import outcomes_frame, runs_frame
+from core.charts.diagram import Edge, Node, diagram_frame
+from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
 from core.charts.records import grid_frame, live_frame
@@ -39,7 +51,10 @@ from core.charts.tidy import (
     movement_frame,
     readout_frame,
     sweep_frame,
+    temperature_frame,
 )
+from core.charts.tiles import maps_of_heads, multiples_frame, side_by_side
+from core.growth import Curve
 from core.order_grid import CELLS, CellResult
 
 RAW, SCALED = torch.tensor([0.9, 0.1, 0.0]), torch.tensor([0.5, 0.3, 0.2])
@@ -64,6 +79,18 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         matrix_frame(MAP),
         matrix_frame(MAP[:1]),
     ),
+    "heatmap with framed cells": (
+        heatmap,
+        {"kind": "vector", "role": "key", "row_title": "key", "framed": True},
+        matrix_frame(MAP, kind="vector", marked=MAP > 0.5),
+        matrix_frame(MAP[:1], kind="vector", marked=MAP[:1] > 0.5),
+    ),
+    "temperature": (
+        temperature_curve,
+        {},
+        temperature_frame(torch.tensor([0.1, 1.0]), RAW[:2], chosen=1.0),
+        temperature_frame(torch.tensor([0.1]), RAW[:1], chosen=2.0),
+    ),
     "bars": (
         bars,
         {},
@@ -81,6 +108,18 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         {"limit": 2.0},
         movement_frame(RAW, ["a", "b", "c"]),
         movement_frame(RAW[:1], ["x"]),
+    ),
+    "multiples": (
+        multiples,
+        {"across": 7, "down": 6},
+        multiples_frame(maps_of_heads(torch.stack([MAP] * 3), "abc"), "xy").frame,
+        multiples_frame(maps_of_heads(MAP[None], "abc"), "xy").frame,
+    ),
+    "multiples of values": (
+        multiples,
+        {"kind": "encoding", "across": 7, "down": 3, "limit": 2.0},
+        side_by_side({"1": MAP, "2": MAP}, "xy").frame,
+        side_by_side({"1": MAP}, "xy").frame,
     ),
     "comparison": (
         comparison,
@@ -140,6 +179,53 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         {"kind": "accuracy"},
         live_frame({"now": [(1, 50.0)]}, chosen=1),
         live_frame({"now": []}),
+    ),
+    "norms over distance": (
+        reach,
+        {"references": ("LSTM, other start",), "x_domain": (0, 4)},
+        reach_frame({"RNN": TRIALS.T}, references={"LSTM, other start": TRIALS.T}),
+        reach_frame({"attention": TRIALS}),
+    ),
+    "growth with length": (
+        growth,
+        {"x_domain": (16, 64), "y_domain": (1e-4, 1.0), "y_title": "s", "unit": "s"},
+        growth_frame(
+            {"RNN": Curve((16, 32), (0.1, 0.2))},
+            earlier={"RNN": Curve((16,), (0.2,))},
+            fits={"RNN": Curve((16, 64), (0.1, 0.4))},
+            chosen={"here": 32},
+        ),
+        growth_frame({"LSTM": Curve((16,), (0.5,))}),
+    ),
+    "amounts": (
+        amounts,
+        {"limit": 20.0},
+        amounts_frame({"W_O": ("attention", 3), "head": ("ends", 1)}),
+        amounts_frame({"W_1": ("feed-forward", 5)}),
+    ),
+    **{
+        f"runs: {kind}": (
+            run_lines,
+            {"kind": kind, "series": ("pre", "post"), "x_domain": (0.0, 2.0)},
+            runs_frame({("pre", ", seed 0"): [(0, 1.0), (1, 2.0)]}),
+            runs_frame({("post", ", seed 1"): [(2, 0.5)], ("pre", ""): []}),
+        )
+        for kind in ("tokens", "gradient", "loss")
+    },
+    "outcomes": (
+        outcomes,
+        {"series": ("pre", "post"), "runs": ("", ", seed 0")},
+        outcomes_frame([("pre", ", seed 0", 2, 0.1, 1.0), ("post", "", 6, 0.7, 0.5)]),
+        outcomes_frame([("post", ", seed 1", 12, 0.5, 0.75)]),
+    ),
+    "diagram": (
+        diagram,
+        {"x_domain": (0.0, 9.0), "y_domain": (0.0, 9.0)},
+        diagram_frame(
+            [Node("norm", 3, 5, "LayerNorm", "(2, 3)", "three numbers")],
+            [Edge(((3, 4), (3, 1)))],
+        ),
+        diagram_frame([Node("sum", 3, 5, "+")], []),
     ),
     "digits": (
         digits,
@@ -231,7 +317,11 @@ def test_every_field_is_a_column_of_the_frame_or_computed_in_the_spec(name, dark
 def test_every_field_has_an_explicit_type(name):
     for channel, encoding in channels_of(spec_of(name)):
         for part in (encoding, *encoding.get("condition", ())):
-            if isinstance(part, dict) and "field" in part and channel != "y2":
+            if (
+                isinstance(part, dict)
+                and "field" in part
+                and channel not in ("x2", "y2")
+            ):
                 assert part["type"] in ("quantitative", "nominal"), (channel, part)
 
 
@@ -251,6 +341,9 @@ def test_a_chart_has_a_title_and_titled_axes_with_horizontal_labels(name, dark):
     assert spec["title"]["text"]
     assert spec["width"] == "container"
     assert spec["height"] > 100
+    if name == "diagram":  # its plane has no unit
+        assert not [axis for axis in keys_in(spec["layer"], "axis") if axis]
+        return
     for channel in ("x", "y"):
         axes = [part["axis"] for kind, part in channels_of(spec)
                 if kind == channel and "axis" in part]  # fmt: skip

@@ -16,6 +16,7 @@ from core.charts.tidy import (
     movement_frame,
     readout_frame,
     sweep_frame,
+    temperature_frame,
     to_array,
 )
 
@@ -290,3 +291,21 @@ def test_frames_can_be_sent_as_arrow_with_nulls_in_place_of_nan():
     table = pyarrow.Table.from_pandas(matrix_frame(scores, kind="score"))
     assert table.column("score").to_pylist() == [1.5, None, 0.5, 2.0]
     assert isinstance(matrix_frame(scores, kind="score"), pd.DataFrame)
+
+
+def test_marked_cells_are_told_only_where_some_are_asked_for():
+    matrix = torch.tensor([[0.1, 0.9], [0.4, 0.6]])
+    frame = matrix_frame(matrix, marked=matrix > 0.5)
+    assert frame["marked"].tolist() == [False, True, False, True]
+    assert "marked" not in matrix_frame(matrix)
+
+
+def test_a_temperature_frame_holds_the_sweep_and_the_chosen_one():
+    frame = temperature_frame(
+        torch.tensor([0.5, 1.0]), torch.tensor([0.25, 0.75]), chosen=1.0
+    )
+    assert frame["role"].tolist() == ["sweep", "sweep", "chosen"]
+    assert frame["temperature"].tolist() == [0.5, 1.0, 1.0]
+    assert frame["value"].tolist()[:2] == [0.25, 0.75]
+    with pytest.raises(ValueError, match="must be one number for each of 1 labels"):
+        temperature_frame(torch.ones(1), torch.ones(2), chosen=1.0)

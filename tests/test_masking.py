@@ -215,7 +215,7 @@ def test_the_differences_see_a_layer_that_is_not_the_same(monkeypatch) -> None:
             nn.init.normal_(parameter, generator=own)
         return torch_layer
 
-    monkeypatch.setattr("core.masking._torch_layer", other_layer)
+    monkeypatch.setattr("core.masking.torch_layer", other_layer)
     assert torch_conventions(attend("causal")).difference > 0.1
 
 

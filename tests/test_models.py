@@ -46,6 +46,44 @@ def test_parameters_are_counted_right_without_building(positional, readout):
     assert model.config.num_parameters == counted
 
 
+def test_the_parts_that_are_counted_are_those_of_the_model():
+    model = classifier(positional="learned")
+    parts = model.config.parameters_by_part
+    names = {
+        "attention: W_Q, W_K, W_V": "attention.in_proj",
+        "attention: W_O": "attention.out_proj",
+        "feed-forward: W_1": "feed_forward.expand",
+        "feed-forward: W_2": "feed_forward.contract",
+        "norms of the blocks": "_norm.",
+        "embedding": "embed.",
+        "head": "head.",
+        "positions": "positions.",
+        "CLS token": "cls",
+    }
+    for part, name in names.items():
+        own = [p.numel() for n, p in model.named_parameters() if name in n]
+        assert parts[part] == sum(own) > 0
+    assert parts["last norm"] == sum(p.numel() for p in model.norm.parameters())
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_shortcuts_change_the_answers_and_not_the_weights(norm_first):
+    with_them, without = (
+        classifier(norm_first=norm_first, residual=residual)
+        for residual in (True, False)
+    )
+    for one, other in zip(with_them.parameters(), without.parameters(), strict=True):
+        assert torch.equal(one, other)
+    x = normal(3, 7, 2)
+    assert not torch.allclose(with_them(x), without(x))
+
+
+def test_the_deepest_stack_is_built_and_more_parameters_are_still_refused():
+    assert len(classifier(num_layers=24).blocks) == 24
+    with pytest.raises(ValueError, match=r"num_layers \(24\), d_model \(480\) .* make"):
+        ClassifierConfig(num_layers=24, d_model=480)
+
+
 def test_the_cls_token_starts_small():
     config = ClassifierConfig(d_model=512, num_heads=1, num_layers=1)
     start = TransformerClassifier(config).cls
@@ -84,11 +122,15 @@ def logits_by_the_explained_path(model, x):
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("batch", [0, 3])
-def test_the_fast_path_equals_the_explained_one(norm_first, causal, readout, batch):
-    model = classifier(norm_first=norm_first, causal=causal, readout=readout)
+def test_the_fast_path_equals_the_explained_one(
+    norm_first, residual, causal, readout, batch
+):
+    order = {"norm_first": norm_first, "residual": residual}
+    model = classifier(**order, causal=causal, readout=readout)
     x = normal(batch, 7, 2).requires_grad_()
     fast, full = model(x), logits_by_the_explained_path(model, x)
     assert_close(fast, full, **EXACT)
@@ -173,7 +215,7 @@ def test_learned_positions_end_where_they_were_learned():
         ({"d_model": 10}, r"d_model \(10\) must be divisible by num_heads \(3\)"),
         ({"seq_len": 0}, r"seq_len \(0\) must be between 1 and 1024"),
         ({"d_model": 1_000_000}, r"d_model \(1000000\) must be between 1 and 512"),
-        ({"num_layers": 0}, r"num_layers \(0\) must be between 1 and 12"),
+        ({"num_layers": 0}, r"num_layers \(0\) must be between 1 and 24"),
         ({"num_heads": 0}, r"num_heads \(0\) must be between"),
         ({"d_ff": 0}, r"d_ff \(0\) must be between 1 and 2048"),
         ({"input_size": 1.0}, r"input_size must be a whole number, got 1\.0"),

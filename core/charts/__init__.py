@@ -6,29 +6,43 @@ which draws many dense matrices as one small picture, is imported where it is us
 needs Pillow.
 """
 
+from core.charts.amounts import amounts
 from core.charts.bars import bars, comparison, movement
+from core.charts.depth import outcomes, run_lines
+from core.charts.diagram import diagram
 from core.charts.digits import digits
 from core.charts.grid import grid
+from core.charts.growth import growth, reach
 from core.charts.heatmap import heatmap
 from core.charts.lines import curves, readout_rows, sweep
 from core.charts.live import live_curves
+from core.charts.multiples import multiples
 from core.charts.palette import nice_limit, palette
 from core.charts.sequence import sequence
 from core.charts.spec import cached_spec
+from core.charts.temperature import temperature_curve
 
 __all__ = [
+    "amounts",
     "bars",
     "cached_spec",
     "comparison",
     "curves",
+    "diagram",
     "digits",
     "grid",
+    "growth",
     "heatmap",
     "live_curves",
     "movement",
+    "multiples",
     "nice_limit",
+    "outcomes",
     "palette",
+    "reach",
     "readout_rows",
+    "run_lines",
     "sequence",
     "sweep",
+    "temperature_curve",
 ]

@@ -32,6 +32,10 @@ class MatrixKind(NamedTuple):
 _PAIR = "query '\" + datum.query + \"', key '\" + datum.key + \"'"
 _QUERY = ("query", "key")
 _QUERY_TITLES = ("query (reads)", "key (is read)")
+_CHANGE = (
+    "(datum.change === 0 ? 'does not change at all'"
+    " : 'changes by ' + format(datum.change, '+.3~g'))"
+)
 
 MATRIX_KINDS = {
     "weight": MatrixKind(
@@ -66,6 +70,33 @@ MATRIX_KINDS = {
         '"dimension " + datum.to + " takes " + format(datum.factor, "+.3f")'
         ' + " of dimension " + datum.source',
     ),
+    "vector": MatrixKind(
+        "token", "dimension", "value", "token", "dimension", "value", "purpleorange",
+        "\"'\" + datum.token + \"', dimension \" + datum.dimension + ': '"
+        " + format(datum.value, '.4~f')",
+    ),
+    "projection": MatrixKind(
+        "source", "to", "factor", "dimension of x", "dimension", "factor",
+        "purpleorange",
+        '"dimension " + datum.source + " of x counts " + format(datum.factor, "+.1f")'
+        ' + " times in dimension " + datum.to',
+    ),
+    "change": MatrixKind(
+        *_QUERY, "change", *_QUERY_TITLES, "change", "purpleorange",
+        f'"{_PAIR}: the weight " + {_CHANGE}',
+    ),
+    "output change": MatrixKind(
+        "query", "dimension", "change", "query (reads)", "dimension", "change",
+        "purpleorange",
+        "\"output of '\" + datum.query + \"', dimension \" + datum.dimension + ' '"
+        f" + {_CHANGE}",
+    ),
+    "lookup": MatrixKind(
+        "lookup", "key", "weight", "lookup", "key (is read)", "weight", "viridis",
+        "datum.lookup + \" lookup gives \" + "
+        + marks.number_text("(100 * datum.weight)", 1, whole=100)
+        + " + \" % to key '\" + datum.key + \"'\"",
+    ),
 }  # fmt: skip
 
 # Signs and numbers are left out where a cell is smaller than they are.
@@ -73,6 +104,8 @@ _SIZE = "min(bandwidth('x'), bandwidth('y'))"
 _ROOM_FOR_NUMBER = "bandwidth('x') > 27 && bandwidth('y') > 13"
 # A gap between cells of a few pixels would wash out their colours.
 _GAP = "bandwidth('x') > 6 && bandwidth('y') > 6 ? 0.5 : 0"
+_COLUMN = "max(bandwidth('x') - 3, 8)"  # room of a column's label
+ROLES = ("", "query", "key", "value")  # whose colour a title can have
 
 
 def heatmap(
@@ -82,7 +115,11 @@ def heatmap(
     title: str = "Attention weights",
     limit: float = 1.0,
     show_values: bool = False,
+    digits: int = 2,
     legend: bool = True,
+    role: str = "",
+    row_title: str | None = None,
+    framed: bool = False,
     height: int = 380,
     dark: bool = False,
 ) -> alt.LayerChart:
@@ -95,35 +132,53 @@ def heatmap(
 
     Args:
         frame: From ``tidy.matrix_frame`` with the same ``kind``.
-        kind: "weight", "score", "allowed", "similarity", "encoding" or "map".
+        kind: What the cells are, a name in ``MATRIX_KINDS``.
         title: Title of the picture.
         limit: End of the colour scale.
         show_values: Whether each cell carries its number, where there is room for it.
+        digits: Decimals of the numbers on the cells.
         legend: Whether to draw the colour scale.
+        role: "query", "key" or "value" gives the title the colour of that role.
+        row_title: Title of the rows, where it is not that of the kind.
+        framed: Whether the frame has the column ``marked``; such cells get a frame.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
     Raises:
-        ValueError: If ``kind`` is unknown or ``limit`` is not above 0.
+        ValueError: If ``kind`` or ``role`` is unknown or ``limit`` is not above 0.
     """
     require_choice("kind", kind, MATRIX_KINDS)
+    require_choice("role", role, ROLES)
     require_number("limit", limit, 1e-12)
     what = MATRIX_KINDS[kind]
-    x, y = cell_axes(what)
+    what = what._replace(row_title=row_title or what.row_title)
+    x, y = cell_axes(what, every_label=show_values)
     drawn = [_cells(what, limit=limit, legend=legend, dark=dark).encode(x=x, y=y)]
     maskable = what.row == "query"
     if maskable or show_values:  # thousands of empty texts would slow a dense matrix
-        signs = _signs(what, limit=limit, show_values=show_values, dark=dark)
+        number = _number(what, digits) if show_values else ""
+        signs = _signs(what, number, limit=limit, dark=dark)
         drawn.append(signs.encode(x=x, y=y))
     if maskable:
         drawn.append(_empty_rows(what, dark=dark).encode(y=y))
-    return marks.layered(frame, *drawn, title=title, height=height, dark=dark)
+    if framed:
+        drawn += [layer.encode(x=x, y=y) for layer in _frames(dark=dark)]
+    chart = marks.layered(frame, *drawn, title=title, height=height, dark=dark)
+    if role:
+        chart.title.color = getattr(palette(dark), role)
+    return chart
 
 
-def cell_axes(what: MatrixKind) -> tuple[alt.X, alt.Y]:
-    """Return the axes of a matrix: a band for each column and for each row."""
+def cell_axes(what: MatrixKind, *, every_label: bool = False) -> tuple[alt.X, alt.Y]:
+    """Return the axes of a matrix: a band for each column and for each row.
+
+    With ``every_label`` a column's label is cut where it is wider than the column;
+    else every other label is left out where they would overlap.
+    """
     plain: dict[str, Any] = {"ticks": False, "domain": False}
-    x, y = marks.axis(what.column_title, **plain), marks.axis(what.row_title, **plain)
+    fitted: dict[str, Any] = {"labelOverlap": False, "labelLimit": {"expr": _COLUMN}}
+    x = marks.axis(what.column_title, **plain, **(fitted if every_label else {}))
+    y = marks.axis(what.row_title, **plain)
     return (
         alt.X(f"{what.column}:N", sort=None, axis=x),
         alt.Y(f"{what.row}:N", sort=None, axis=y),
@@ -174,22 +229,21 @@ def _tooltip(what: MatrixKind) -> str:
     )
 
 
-def _signs(
-    what: MatrixKind, *, limit: float, show_values: bool, dark: bool
-) -> alt.Chart:
-    """Return the crosses of masked cells, and with them the numbers of the others."""
+def _signs(what: MatrixKind, number: str, *, limit: float, dark: bool) -> alt.Chart:
+    """Return the crosses of masked cells, and the numbers of the others if any."""
     masked, missing = "datum.status === 'masked'", "datum.status === 'missing'"
     sign = f"{_SIZE} <= 4 ? '' : {masked} ? '×' : 'NaN'"
+    room = f"min({_SIZE}, bandwidth('x') / 3)" if number else _SIZE
     look: dict[str, Any] = {
         "tooltip": {"expr": _tooltip(what)},
-        "fontSize": {"expr": f"clamp({missing} ? {_SIZE} / 2 : {_SIZE}, 4, 12)"},
+        "fontSize": {"expr": f"clamp({missing} ? {_SIZE} / 2 : {room}, 4, 12)"},
     }
     mark = palette(dark).masked_mark
-    if not show_values:
+    if not number:
         crosses = alt.Chart().transform_filter(f"{masked} || {missing}")
         return crosses.mark_text(text={"expr": sign}, color=mark, **look)
-    number = f"{_ROOM_FOR_NUMBER} ? {_number(what)} : ''"
-    text = f"datum.status === 'allowed' ? {number} : {sign}"
+    shown = f"{_ROOM_FOR_NUMBER} ? {number} : ''"
+    text = f"datum.status === 'allowed' ? {shown} : {sign}"
     ink = (
         f"datum.status === 'allowed' ? {_ink(what, limit=limit, dark=dark)} : '{mark}'"
     )
@@ -197,11 +251,27 @@ def _signs(
     return numbered.mark_text(text={"expr": text}, color={"expr": ink}, **look)
 
 
-def _number(what: MatrixKind) -> str:
-    """Return the expression of the number on a cell; a share never rounds to 0 or 1."""
+def _frames(*, dark: bool) -> list[alt.Chart]:
+    """Return frames round the marked cells, legible on any colour."""
+    shown = palette(dark)
+    marked = alt.Chart().transform_filter("datum.marked")
+    strokes = ((shown.background, 4), (shown.text, 2))
+    return [
+        marked.mark_rect(filled=False, stroke=colour, strokeWidth=width)
+        for colour, width in strokes
+    ]
+
+
+def _number(what: MatrixKind, digits: int) -> str:
+    """Return the expression of the number on a cell; a share never rounds to 0 or 1.
+
+    A change of exactly 0 is "0"; one that rounds to it is "+0.00" or "−0.00".
+    """
     if what.value == "weight":
-        return marks.number_text("datum.weight", 2)
-    digits = 0 if what.scheme == "allowed" else 2
+        return marks.number_text("datum.weight", digits)
+    if what.value == "change":
+        return f"datum.change === 0 ? '0' : format(datum.change, '+.{digits}f')"
+    digits = 0 if what.scheme == "allowed" else digits
     return f"format(datum.{what.value}, '.{digits}f')"
 
 

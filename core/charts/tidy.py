@@ -34,6 +34,7 @@ def matrix_frame(
     row_labels: Labels | None = None,
     column_labels: Labels | None = None,
     mask: Tensor | None = None,
+    marked: Tensor | None = None,
 ) -> pd.DataFrame:
     """Return one row per cell of a matrix, in reading order.
 
@@ -44,13 +45,14 @@ def matrix_frame(
         row_labels: T labels; positions where None.
         column_labels: S labels; positions where None.
         mask: Boolean, (T, S) or what broadcasts to it; True = may attend.
+        marked: Boolean, (T, S), True = the cell gets a frame; None adds no column.
 
     Returns:
         A frame of T·S rows with the columns ``query, key, <kind>, status`` (other
         names for similarities and encodings, see ``MATRIX_KINDS``). ``status`` is
         "allowed", "masked", "nothing" (the query may read no key at all) or "missing"
         (not a number); the number is null unless it is "allowed". Of a mask itself
-        every cell has its number, 1 or 0.
+        every cell has its number, 1 or 0. Where cells are marked, a column ``marked``.
 
     Raises:
         ValueError: If the matrix has not two dimensions or labels do not fit.
@@ -63,14 +65,15 @@ def matrix_frame(
     columns = _labels("column_labels", column_labels, matrix.shape[1])
     values = to_array(matrix)
     status = _status(values, kind, None if mask is None else to_array(mask) > 0)
-    return pd.DataFrame(
-        {
-            what.row: np.repeat(np.array(rows, dtype=object), len(columns)),
-            what.column: np.tile(np.array(columns, dtype=object), len(rows)),
-            what.value: _shown(values, status, kind).ravel(),
-            "status": status.ravel(),
-        }
-    )
+    cells = {
+        what.row: np.repeat(np.array(rows, dtype=object), len(columns)),
+        what.column: np.tile(np.array(columns, dtype=object), len(rows)),
+        what.value: _shown(values, status, kind).ravel(),
+        "status": status.ravel(),
+    }
+    if marked is not None:
+        cells["marked"] = (to_array(marked) > 0).ravel()
+    return pd.DataFrame(cells)
 
 
 def bars_frame(
@@ -143,6 +146,29 @@ def sweep_frame(
         rows.append((float(chosen), "chosen", "chosen", np.nan, np.nan, np.nan))
     names = ["d_k", "series", "role", "low", centre, "high"]
     return pd.DataFrame(rows, columns=names)
+
+
+def temperature_frame(
+    temperatures: Tensor, values: Tensor, *, chosen: float
+) -> pd.DataFrame:
+    """Return a quantity at each temperature, for ``temperature_curve``.
+
+    Args:
+        temperatures: (P,), each above 0.
+        values: (P,), the quantity.
+        chosen: The temperature the page has chosen; it gets a row of its own.
+
+    Returns:
+        A frame with the columns ``temperature, value, role``; ``role`` is "sweep" or
+        "chosen".
+
+    Raises:
+        ValueError: If there are more or fewer values than temperatures.
+    """
+    _require_length("values", values, len(temperatures))
+    points = zip(temperatures.tolist(), _finite(to_array(values)).tolist(), strict=True)
+    rows = [(*point, "sweep") for point in points] + [(chosen, np.nan, "chosen")]
+    return pd.DataFrame(rows, columns=["temperature", "value", "role"])
 
 
 def curves_frame(curves: Mapping[str, Tensor]) -> pd.DataFrame:

@@ -109,12 +109,13 @@ class Controls:
         name: str,
         options: Sequence[Any],
         *,
+        preset: int = 0,
         shown: Callable[[Any], str] = str,
         help_text: str | None = None,
     ) -> Any:
-        """Return one of many options from a menu; the first is preset."""
+        """Return one of many options from a menu; ``preset`` is the place of one."""
         return st.selectbox(
-            label, options, format_func=shown, **self._bound(name, help_text)
+            label, options, preset, format_func=shown, **self._bound(name, help_text)
         )
 
     def several(
@@ -143,10 +144,10 @@ class Controls:
         """Return whether a switch is on."""
         return st.toggle(label, default, **self._bound(name, help_text))
 
-    def words(self, default: str) -> str:
+    def words(self, default: str, *, label: str = "Words", name: str = "text") -> str:
         """Return a line of text that is to be split into words."""
-        bound = self._bound("text", f"Split at spaces; 1 to {MOST_TOKENS} words.")
-        typed = st.text_input("Words", default, max_chars=_LONGEST_TEXT, **bound)
+        bound = self._bound(name, f"Split at spaces; 1 to {MOST_TOKENS} words.")
+        typed = st.text_input(label, default, max_chars=_LONGEST_TEXT, **bound)
         return typed or ""
 
     def seed(self, default: int = 0) -> int:

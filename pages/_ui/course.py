@@ -17,18 +17,23 @@ class _Stop(NamedTuple):
 
 
 _CLASS_PATH = {
+    "queries_keys_values": _Stop(
+        9,
+        "Work one cell by hand, then edit a key.",
+        {"qkv_stage": "2 Score"},
+    ),
     "scaling": _Stop(
-        10,
+        7,
         "Guess the largest weight, then drag d_k.",
         {"scaling_d_k": "1"},
     ),
     "masks": _Stop(
-        12,
+        8,
         "Change a token: which outputs stay?",
         {"masks_view": "Change one token"},
     ),
     "positional_encoding": _Stop(
-        10,
+        8,
         "Permute the tokens, twice.",
         {"positional_view": "Permute"},
     ),

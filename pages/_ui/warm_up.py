@@ -16,6 +16,10 @@ _MODULES = (
     "core.masking",
     "core.precision",
     "core.positional_story",
+    "core.lookup_story",
+    "core.heads_story",
+    "core.block_story",
+    "core.recurrence_story",
     "core.marker_story",
     "core.scheduler",
 )

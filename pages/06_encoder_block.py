@@ -1,0 +1,52 @@
+"""Encoder block
+
+Shortcuts carry signal and gradient; the place of the norm can decide what learns.
+
+Section: The mechanism
+Icon: layers
+"""
+
+import streamlit as st
+
+from pages._ui import block_view, controls, depth_view, frame, parts
+
+page = frame.guard(__file__)
+parts.head(
+    page,
+    r"\begin{aligned}\text{post: }&\mathrm{LN}(x + f(x))\\"
+    r"\text{pre: }&x + f(\mathrm{LN}(x))\end{aligned}",
+)
+views = {  # name -> its controls, its picture
+    "Block": (block_view.choose_walk, block_view.draw_block),
+    "Depth": (depth_view.choose_stack, depth_view.draw_start),
+    "Training": (depth_view.choose_trained, depth_view.draw_training),
+    "LayerNorm by hand": (block_view.choose_row, block_view.draw_row),
+    "The shortcut": (block_view.choose_built_in, block_view.draw_built_in),
+    "Parameters": (block_view.choose_size, block_view.draw_parameters),
+}
+tabs = st.tabs(list(views), key="block_view", bind="query-params")
+shown = [tab.open for tab in tabs].index(True)
+choose, draw = list(views.values())[shown]
+with controls.sidebar("block") as c:
+    settings = choose(c)
+
+with tabs[shown], parts.explained(), parts.loading(540):
+    draw(settings)
+
+from core import block_story  # noqa: E402  (torch is loaded by the picture)
+
+right, reveal = block_story.idle_answer(residual=True)
+parts.predict(
+    "block_predict",
+    "With shortcuts, let attention and feed-forward give only zeros. "
+    "Which block then passes its tokens on exactly as they came?",
+    block_view.IDLE,
+    right,
+    reveal,
+)
+parts.try_it("block", block_view.EXPERIMENTS)
+parts.limits(
+    "Random weights in the first two views, one toy task in the third: width 32, "
+    "sequences of 20, no warm-up. Other tasks, widths and learning rates may end "
+    "otherwise. Times hold for this machine at this moment."
+)

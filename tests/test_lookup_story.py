@@ -1,0 +1,264 @@
+"""What is drawn and said of a lookup, from its numbers."""
+
+import pytest
+import torch
+
+from core.arithmetic import Cell
+from core.charts.heatmap import MATRIX_KINDS
+from core.charts.tidy import matrix_frame
+from core.lookup import (
+    STAGES,
+    VECTORS,
+    Edit,
+    hard_lookup,
+    look_up,
+    movement,
+    temperature_sweep,
+)
+from core.lookup_panels import edit_panels, hard_panels, shape_text, stage_panels
+from core.lookup_story import (
+    MOVED,
+    edit_sentence,
+    hard_sentence,
+    moved_sentence,
+    stage_formula,
+    stage_sentence,
+    sums_sentence,
+    sweep_sentence,
+    value_sentence,
+    what_moves,
+)
+
+WORDS = ["the", "dog", "left", "the", "street"]
+READERS = ["it", "was", "it"]
+CELL = Cell(query=2, key=4, dimension=1)
+
+
+def cross(**options):
+    return look_up(WORDS, queries=READERS, d_model=7, d_k=2, seed=0, **options)
+
+
+def framed(panel):
+    return [tuple(place) for place in panel.marked.nonzero().tolist()]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("vector", VECTORS)
+def test_every_panel_is_a_matrix_with_a_label_for_each_row_and_column(stage, vector):
+    for panel in stage_panels(cross(), stage, CELL, vector):
+        assert panel.matrix.shape == (len(panel.rows), len(panel.columns))
+        assert panel.marked.shape == panel.matrix.shape
+        assert shape_text(panel.matrix) in panel.title
+        frame = matrix_frame(
+            panel.matrix, kind=panel.kind, row_labels=panel.rows,
+            column_labels=panel.columns, marked=panel.marked,
+        )  # fmt: skip
+        assert len(frame) == panel.matrix.numel()
+        assert int(frame["marked"].sum()) == len(framed(panel))
+
+
+def test_maps_have_queries_down_and_keys_across_and_say_that_they_are_one_head():
+    seen = cross()
+    maps = [
+        panel
+        for stage in STAGES
+        for panel in stage_panels(seen, stage, CELL, "q")
+        if panel.kind in ("score", "weight")
+    ]
+    assert len(maps) == 7
+    for panel in maps:
+        assert panel.rows == ["it·0", "was", "it·2"]
+        assert panel.columns == ["the·0", "dog", "left", "the·3", "street"]
+        assert panel.title.endswith("one head")
+        assert MATRIX_KINDS[panel.kind].row_title == "query (reads)"
+        assert MATRIX_KINDS[panel.kind].column_title == "key (is read)"
+
+
+def test_the_picked_cell_and_what_it_is_made_of_are_framed():
+    seen = cross()
+    x, w, v = stage_panels(seen, "project", CELL, "v")
+    assert framed(x) == [(4, m) for m in range(7)]
+    assert framed(w) == [(m, 1) for m in range(7)]
+    assert framed(v) == [(4, 1)]
+    q, k, scores = stage_panels(seen, "score", CELL, "q")
+    assert framed(q) == [(2, 0), (2, 1)]
+    assert framed(k) == [(4, 0), (4, 1)]
+    assert framed(scores) == [(2, 4)]
+    scaled, weights = stage_panels(seen, "softmax", CELL, "q")
+    assert framed(scaled) == [(2, j) for j in range(5)]
+    assert framed(weights) == [(2, 4)]
+    weights, values, weighted = stage_panels(seen, "weigh", CELL, "q")
+    assert [*map(framed, (weights, values, weighted))] == [[(2, 4)], [(4, 1)], [(4, 1)]]
+    weights, weighted, output = stage_panels(seen, "sum", CELL, "q")
+    assert framed(weights) == [(2, j) for j in range(5)]
+    assert framed(weighted) == [(j, 1) for j in range(5)]
+    assert framed(output) == [(2, 1)]
+
+
+def test_each_stage_draws_the_tensors_of_the_lookup():
+    seen, cell = cross(), Cell(query=1, key=4, dimension=1)
+    drawn = {
+        stage: [panel.matrix for panel in stage_panels(seen, stage, cell, "k")]
+        for stage in STAGES
+    }
+    expected = {
+        "project": [seen.x_key, seen.w_k, seen.k],
+        "score": [seen.q, seen.k, seen.scores],
+        "scale": [seen.scores, seen.scaled],
+        "softmax": [seen.scaled, seen.attn_weights],
+        "weigh": [seen.attn_weights, seen.v, seen.weighted[1]],
+        "sum": [seen.attn_weights, seen.weighted[1], seen.output],
+    }
+    for stage in STAGES:
+        pairs = zip(drawn[stage], expected[stage], strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs), stage
+
+
+def test_query_key_and_value_have_the_colour_of_their_role():
+    seen = cross()
+    roles = {
+        vector: stage_panels(seen, "project", CELL, vector)[2].role
+        for vector in VECTORS
+    }
+    assert roles == {"q": "query", "k": "key", "v": "value"}
+    assert [panel.role for panel in stage_panels(seen, "score", CELL, "q")] == [
+        "query", "key", "",
+    ]  # fmt: skip
+
+
+def test_the_edited_number_is_framed_beside_what_it_moved():
+    edit = Edit("k", 3, 1, -2.0)
+    before, after = cross(), cross(edit=edit)
+    moved = movement(before, after)
+    vectors, weights, outputs = edit_panels(after, moved, edit)
+    assert framed(vectors) == [(3, 1)]
+    assert vectors.matrix[3, 1] == -2
+    assert torch.equal(weights.matrix, moved.weights)
+    assert torch.equal(outputs.matrix, moved.outputs)
+
+
+def test_the_hard_lookup_stands_above_the_soft_one():
+    seen = cross()
+    hard = hard_lookup(seen.scores)
+    weights, returned = hard_panels(seen, hard, 1)
+    assert list(weights.rows) == list(returned.rows) == ["hard", "soft"]
+    assert torch.equal(weights.matrix[1], seen.attn_weights[1])
+    assert weights.matrix[0].max() == 1
+    (best,) = hard.best[1]
+    assert torch.equal(returned.matrix[0], seen.v[best])
+    assert torch.equal(returned.matrix[1], seen.output[1])
+
+
+def test_the_formula_of_a_stage_carries_its_shapes():
+    seen = cross()
+    assert r"(3, 2) = \, (3, 7) \, (7, 2)" in stage_formula(seen, "project", "q")
+    assert r"(5, 2) = \, (5, 7) \, (7, 2)" in stage_formula(seen, "project", "v")
+    assert r"(3, 5) = \, (3, 2) \, (2, 5)" in stage_formula(seen, "score", "q")
+    assert "(3, 5, 2)" in stage_formula(seen, "weigh", "q")
+    assert r"(3, 2) = \, (3, 5) \, (5, 2)" in stage_formula(seen, "sum", "q")
+
+
+def test_rows_sum_to_1_and_the_sums_of_the_columns_are_told():
+    weights = torch.tensor([[0.5, 0.25, 0.25], [0.7, 0.1, 0.2]])
+    assert sums_sentence(weights) == (
+        "every row sums to 1 over the keys; columns need not, here from 0.35 to 1.2"
+    )
+    assert sums_sentence(torch.full((2, 4), 0.25)).endswith("here all 0.5")
+
+
+def test_equal_words_are_said_to_be_equal_and_no_others():
+    seen = cross()
+    told = stage_sentence(seen, "project", CELL, "k")
+    assert '"the·0" and "the·3" are one word' in told
+    assert "turns its 7 numbers into 2, its key" in told
+    alone = look_up(["a", "b"], d_model=7, d_k=2, seed=0)
+    assert "one word" not in stage_sentence(alone, "project", Cell(0, 0, 0), "q")
+
+
+def test_scores_scaling_and_shares_are_told_with_their_numbers():
+    seen = cross()
+    low, high = float(seen.scores.min()), float(seen.scores.max())
+    told = {stage: stage_sentence(seen, stage, CELL, "q") for stage in STAGES}
+    assert told["score"].startswith(f"scores from {low:.2f} to {high:.2f}")
+    largest = [f"{float(x.abs().max()):.3g}" for x in (seen.scores, seen.scaled)]
+    assert told["scale"] == (
+        f"divided by √2, the largest size of a score falls from {largest[0]} to "
+        f"{largest[1]}"
+    )
+    share = float(seen.attn_weights[2].max())
+    assert f'query "it·2" gives {100 * share:.0f} %' in told["weigh"]
+
+
+def test_the_sentence_of_the_sum_holds_the_output():
+    seen = cross()
+    told = stage_sentence(seen, "sum", CELL, "q")
+    numbers = ", ".join(f"{x:.3g}" for x in seen.output[2].tolist())
+    assert f'the output of "it·2" is ({numbers})' in told
+
+
+@pytest.mark.parametrize(
+    ("which", "found"),
+    [("q", ("one", "one")), ("k", ("every", "every")), ("v", ("none", "every"))],
+)
+def test_what_an_edit_moves_is_told_by_what_it_moved(which, found):
+    edit = Edit(which, 1, 0, 3.0)
+    before = cross()
+    moved = movement(before, cross(edit=edit))
+    assert what_moves(moved) == found
+    assert found in MOVED
+    old = float(getattr(before, which)[1, 0])
+    told = edit_sentence(before, edit, moved)
+    assert f"from {old:.3g} to 3" in told
+    counts = {"one": "1", "every": "3", "none": "0"}
+    weights, outputs = (counts[reach] for reach in found)
+    assert f"{weights} of 3 rows of weights" in told
+    assert f"{outputs} of 3 outputs" in told
+    assert ('moves, that of "was" (2 exactly 0)' in told) == (which == "q")
+    assert ("all exactly 0" in told) == (which == "v")
+    assert moved_sentence(moved) == (
+        f"{weights} of 3 rows of weights and {outputs} of 3 outputs moved"
+    )
+
+
+def test_some_rows_that_move_are_neither_one_nor_every():
+    before = cross()
+    moved = movement(before, cross(edit=Edit("k", 1, 0, 3.0)))
+    rows = torch.tensor([0.0, 1.0, 2.0])
+    partly = moved._replace(weight_rows=rows, output_rows=rows)
+    assert what_moves(partly) == ("some", "some")
+
+
+def test_a_value_reaches_an_output_by_its_weight():
+    edit = Edit("v", 4, 0, 2.0)
+    before = cross()
+    told = value_sentence(before, edit, movement(before, cross(edit=edit)))
+    reader = int(before.attn_weights[:, 4].argmax())
+    share = float(before.attn_weights[reader, 4])
+    change = 2.0 - float(before.v[4, 0])
+    assert before.query_labels[reader] in told
+    assert f"{share:.3g} · {change:.3g} = {share * change:.3g}" in told
+
+
+def test_a_hard_lookup_is_told_with_its_ties():
+    tied = look_up(["wet", "wet", "street"], queries=["it"], d_model=4, d_k=3, seed=5)
+    hard = hard_lookup(tied.scores)
+    assert hard.best == [(0, 1)]
+    told = hard_sentence(tied, hard, 0)
+    assert 'finds a tie of "wet·0" and "wet·1" and returns the mean' in told
+    assert "the soft one gives each" in told
+    single = hard_sentence(cross(), hard_lookup(cross().scores), 0)
+    assert "alone; at temperature 1 the soft one gives it" in single
+
+
+def test_both_ends_of_the_temperature_are_told():
+    told = sweep_sentence(temperature_sweep(cross(), 0), 5)
+    assert told.startswith("from temperature 0.01 to 100 the largest weight falls")
+    assert "an even share of 5 keys is 20 %" in told
+
+
+def test_unknown_names_are_refused():
+    for refuse in (stage_formula, lambda *a: stage_sentence(a[0], a[1], CELL, a[2])):
+        with pytest.raises(ValueError, match="stage must be one of"):
+            refuse(cross(), "guess", "q")
+    with pytest.raises(ValueError, match="vector must be one of"):
+        stage_panels(cross(), "project", CELL, "x")
