@@ -1,19 +1,20 @@
 r"""The arithmetic of one cell, in full: a sentence, LaTeX and Python that runs.
 
-In LaTeX numbers have three decimals, and ``\approx`` stands wherever a shown number is
-rounded. In Python they have all their digits.
+In LaTeX numbers have three decimals, or three figures where they are below 0.1, and
+``\approx`` stands wherever a shown number is rounded; an exponent has as many decimals
+as its exponential needs. In Python numbers have all their digits.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core.captions import figure, percent
+from core.captions import percent
 from core.checks import require_choice, require_int
 from core.lookup import STAGES, VECTORS, Lookup
 
 NAMES = {"q": "query", "k": "key", "v": "value"}
-_DECIMALS = 3
+_DECIMALS, _MOST_DECIMALS = 3, 15
 _A_LINE = 5  # terms of a long sum on one line
 _LARGE, _SMALL = 1e5, 0.5 * 10**-_DECIMALS  # beyond these a power of ten is shown
 _SAFE = 100.0  # exponents beyond this could leave the range of a float
@@ -94,17 +95,17 @@ def _project(seen: Lookup, cell: Cell, vector: str) -> CellArithmetic:
     w = getattr(seen, f"w_{vector}")[:, cell.dimension].tolist()
     label = (seen.query_labels if of_query else seen.key_labels)[row]
     place = f"{{{row},{cell.dimension}}}"
-    formula = rf"\sum_m x_{{{row},m}} \, W^{vector}_{{m,{cell.dimension}}}"
+    formula = rf"\sum_m x_{{{row},m}} \, (W_{vector})_{{m,{cell.dimension}}}"
     total = _Sum(f"{vector}_{place}", formula, x, w)
     what = f'{NAMES[vector]} of "{label}", dimension {cell.dimension}: '
-    return _of_products(total, what + f"{_products(x)} give")
+    return _of_products(total, what + f"{_products(x)}")
 
 
 def _score(seen: Lookup, cell: Cell) -> CellArithmetic:
     q, k = seen.q[cell.query].tolist(), seen.k[cell.key].tolist()
     formula = rf"q_{{{cell.query}}} \cdot k_{{{cell.key}}}"
     total = _Sum(f"s_{_pair(cell)}", formula, q, k)
-    what = f"{_named_pair(seen, cell)}: {_products(q)} give the score"
+    what = f"{_named_pair(seen, cell)}: {_products(q)} the score"
     return _of_products(total, what)
 
 
@@ -113,7 +114,7 @@ def _scale(seen: Lookup, cell: Cell) -> CellArithmetic:
     divisors = [(rf"\sqrt{{{d_k}}}", f"math.sqrt({d_k})", math.sqrt(d_k), f"√{d_k}")]
     if seen.temperature != 1:
         number = _number(seen.temperature)
-        words = f"the temperature {figure(seen.temperature)}"
+        words = f"the temperature {shown_number(seen.temperature)}"
         divisors.append((number, repr(seen.temperature), seen.temperature, words))
     signs, code, numbers, names = zip(*divisors, strict=True)
     divisor = math.prod(numbers)
@@ -129,8 +130,8 @@ def _scale(seen: Lookup, cell: Cell) -> CellArithmetic:
     )
     program = f"import math\n\ncell = {score!r} / {' / '.join(code)}\nprint(cell)"
     sentence = (
-        f"{_named_pair(seen, cell)}: the score {figure(score)} divided by "
-        f"{' and by '.join(names)} is {figure(value)}"
+        f"{_named_pair(seen, cell)}: the score {shown_number(score)} divided by "
+        f"{' and by '.join(names)} is {shown_number(value)}"
     )
     return _told(value, sentence, latex, program)
 
@@ -145,7 +146,7 @@ def _softmax(seen: Lookup, cell: Cell) -> CellArithmetic:
     value = top / total
     sentence = (
         f'query "{seen.query_labels[cell.query]}" gives key '
-        f'"{seen.key_labels[cell.key]}" {figure(top)} of a row sum of {figure(total)}: '
+        f'"{seen.key_labels[cell.key]}" {shown_number(top)} of a row sum of {shown_number(total)}: '
         f"{percent(value)}"
     )
     latex = _softmax_latex(cell, exponents, exponentials, shifted=shift != 0)
@@ -177,8 +178,8 @@ def _weigh(seen: Lookup, cell: Cell) -> CellArithmetic:
     )
     sentence = (
         f'query "{seen.query_labels[cell.query]}" takes {percent(weight)} of '
-        f'{figure(value)}, the value of "{seen.key_labels[cell.key]}" in dimension '
-        f"{cell.dimension}: {figure(product)}"
+        f'{shown_number(value)}, the value of "{seen.key_labels[cell.key]}" in dimension '
+        f"{cell.dimension}: {shown_number(product)}"
     )
     return _told(
         product, sentence, latex, f"cell = {weight!r} * {value!r}\nprint(cell)"
@@ -191,9 +192,10 @@ def _sum(seen: Lookup, cell: Cell) -> CellArithmetic:
     place = f"{{{cell.query},{cell.dimension}}}"
     formula = rf"\sum_j a_{{{cell.query},j}} \, v_{{j,{cell.dimension}}}"
     total = _Sum(f"o_{place}", formula, weights, values)
-    count = f"{len(values)} weighted value{'s' if len(values) > 1 else ''}"
+    many = len(values) > 1
+    count = "weighted values sum" if many else "weighted value sums"
     what = f'the output of "{seen.query_labels[cell.query]}", dimension '
-    return _of_products(total, f"{what}{cell.dimension}: {count} sum to")
+    return _of_products(total, f"{what}{cell.dimension}: {len(values)} {count} to")
 
 
 _STAGES: dict[str, Callable[[Lookup, Cell], CellArithmetic]] = {
@@ -220,7 +222,7 @@ def _of_products(total: _Sum, words: str) -> CellArithmetic:
     lines = [f"{left!r} * {right!r}" for left, right in pairs]
     body = "\n    + ".join(lines)
     program = f"cell = (\n    {body}\n)\nprint(cell)"
-    return _told(value, f"{words} {figure(value)}", latex, program)
+    return _told(value, f"{words} {shown_number(value)}", latex, program)
 
 
 def _softmax_latex(
@@ -231,7 +233,7 @@ def _softmax_latex(
     power = f"e^{{z_{{{row},j}}{minus}}}"
     own = power.replace("j", str(cell.key))
     terms = [
-        rf"e^{{{_number(exponent)}}} \approx {_number(exponential)}"
+        rf"e^{{{_exponent(exponent)}}} \approx {_number(exponential)}"
         for exponent, exponential in zip(exponents, exponentials, strict=True)
     ]
     name = f"a_{_pair(cell)}"
@@ -267,8 +269,9 @@ def _broken(terms: Sequence[str], *, joint: str = " + ") -> str:
         joint.join(terms[start : start + _A_LINE])
         for start in range(0, len(terms), _A_LINE)
     ]
-    # The empty group keeps the room before a plus that begins a line.
-    return f" \\\\\n&\\quad {{}}{joint}".join(lines)
+    # A comma ends its line; a plus begins one, with room kept by the empty group.
+    ended, begun = (joint, "") if joint == _COMMA else ("", f"{{}}{joint}")
+    return f"{ended} \\\\\n&\\quad {begun}".join(lines)
 
 
 def _relations(*parts: Sequence[float]) -> list[str]:
@@ -280,16 +283,47 @@ def _relations(*parts: Sequence[float]) -> list[str]:
     return signs
 
 
+def shown_number(value: float) -> str:
+    """Return a number for a sentence, rounded as in the LaTeX."""
+    if value and not _SMALL <= abs(value) < _LARGE and not _is_exact(value):
+        text = f"{value:.2e}"
+    else:
+        text = _rounded(value, _decimals(value))
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def _decimals(value: float) -> int:
+    """Return the decimals that a number is shown with: three figures below 0.1."""
+    if not value or not _SMALL <= abs(value) < 0.1:
+        return _DECIMALS
+    return 2 - math.floor(math.log10(abs(value)))
+
+
 def _is_exact(value: float) -> bool:
-    return abs(round(value, _DECIMALS) - value) < _SAME and abs(value) < _LARGE
+    rounded = round(value, _decimals(value))
+    return abs(rounded - value) < _SAME and abs(value) < _LARGE
 
 
 def _number(value: float) -> str:
     if value and not _SMALL <= abs(value) < _LARGE and not _is_exact(value):
         mantissa, power = f"{value:.2e}".split("e")
         return rf"{mantissa} \cdot 10^{{{int(power)}}}"
-    text = f"{value:.{_DECIMALS}f}".rstrip("0").rstrip(".")
+    return _rounded(value, _decimals(value))
+
+
+def _rounded(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+def _exponent(value: float) -> str:
+    """Return an exponent with the decimals that give its exponential as shown."""
+    wanted = _number(math.exp(value))
+    for decimals in range(_DECIMALS, _MOST_DECIMALS):
+        text = _rounded(value, decimals)
+        if _number(math.exp(float(text))) == wanted:
+            return text
+    return repr(value)
 
 
 def _factor(value: float) -> str:
@@ -306,7 +340,7 @@ def _divisor_name(seen: Lookup) -> str:
 
 
 def _products(vector: Sequence[float]) -> str:
-    return f"{len(vector)} product{'s' if len(vector) > 1 else ''}"
+    return f"{len(vector)} products give" if len(vector) > 1 else "1 product gives"
 
 
 def _pair(cell: Cell) -> str:

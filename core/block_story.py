@@ -1,6 +1,7 @@
 """Sentences of the page on the encoder block, made from the numbers drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from core.block_walk import Walk, change_when_idle, size
 from core.built_in import HookCalls, Timing
@@ -16,7 +17,7 @@ from core.depth import (
     LayerNorms,
     Variant,
 )
-from core.layer_norm import NormedRow
+from core.layer_norm import EPS_OUTSIDE, NormedRow
 from core.models import ClassifierConfig
 
 LEARNED = 0.95  # test accuracy from which a run counts as having learned
@@ -76,13 +77,15 @@ def start_sentence(norms: Mapping[str, LayerNorms]) -> str:
     sizes, ratios = [], []
     for name, found in norms.items():
         sizes.append(f"{size(float(found.activations[-1]))} ({name})")
-        ratio = float(found.gradients[0] / found.gradients[-1])
-        ratios.append(f"{figure(ratio)} ({name})")
+        ratios.append(f"{figure(_first_to_last(found))} ({name})")
     layers = "layer" if depth == 1 else "layers"
+    said = f"After {depth} {layers} the tokens have a root mean square of "
+    said += _listed(sizes)
+    if depth == 1:
+        return f"{said}."
     return (
-        f"After {depth} {layers} the tokens have a root mean square of "
-        f"{' and '.join(sizes)}; the gradient of the first layer is "
-        f"{' and '.join(ratios)} times that of the last."
+        f"{said}; the gradient of the first layer is {_listed(ratios)} times that of "
+        "the last."
     )
 
 
@@ -103,9 +106,8 @@ def runs_sentence(runs: Sequence[DepthRun], variants: Sequence[Variant]) -> str:
         said.append(f"{variant.name} {', '.join(map(str, learned))}")
     seeds = len({run.seed for run in runs})
     return (
-        f"Runs of {seeds} that answer {percent(LEARNED)} or more after "
-        f"{RECIPE.max_steps} steps, at depth {', '.join(map(str, DEPTHS))}: "
-        f"{'; '.join(said)}."
+        f"Learned (≥ {percent(LEARNED)}), of {seeds} seeds, in {RECIPE.max_steps} "
+        f"steps at depth {', '.join(map(str, DEPTHS))}: {'; '.join(said)}."
     )
 
 
@@ -131,25 +133,22 @@ def stall_sentence(runs: Sequence[DepthRun]) -> str:
 
 
 def trained_sentence(runs: Sequence[DepthRun], depth: int) -> str:
-    """Say how much of the gradient of the last layer reaches the first after training.
+    """Say how the gradients of first and last layer compare, and at which losses.
 
     Args:
         runs: Runs of the variants shown.
         depth: The depth shown.
     """
-    ratios: dict[str, list[float]] = {}
-    for run in runs:
-        if run.depth == depth:
-            gradients = run.norms[MOMENTS[1]].gradients
-            ratio = float(gradients[0] / gradients[-1])
-            ratios.setdefault(run.variant.name, []).append(ratio)
-    said = [
-        f"{figure(min(own))} to {figure(max(own))} ({name})"
-        for name, own in ratios.items()
-    ]
+    own = [run for run in runs if run.depth == depth]
+    losses = _spans((run.variant.name, run.loss) for run in own)
+    before, after = (
+        _spans((run.variant.name, _first_to_last(run.norms[moment])) for run in own)
+        for moment in MOMENTS
+    )
     return (
-        f"After training {depth} layers the gradient of the first is "
-        f"{' and '.join(said)} times that of the last, over the seeds."
+        f"{depth} layers, trained to a loss of {losses}: the gradient of the first is "
+        f"{after} times that of the last, over the seeds; at the start it was "
+        f"{before}. Lengths of gradients compare only at like losses."
     )
 
 
@@ -167,10 +166,15 @@ def watched_sentence(steps: Sequence[DepthStep]) -> str:
     return "; ".join(said) + "." if said else ""
 
 
-def live_cost_sentence() -> str:
-    """Say what is trained when a depth is watched."""
+def live_cost_sentence(depth: int) -> str:
+    """Say what is trained when ``depth`` layers are watched, and how long it takes."""
     runs = 2 * len(LIVE_SEEDS)
-    return f"{runs} runs of {RECIPE.max_steps} steps, taking turns."
+    model = replace(RECIPE.model, num_layers=depth)
+    seconds = runs * RECIPE.max_steps * RECIPE.batch_size * model.step_seconds
+    return (
+        f"{runs} runs of {RECIPE.max_steps} steps, taking turns: {seconds:.0f} s "
+        "or more on two idle CPU cores."
+    )
 
 
 def layer_norm_sentence(found: NormedRow, eps: float) -> str:
@@ -183,20 +187,25 @@ def layer_norm_sentence(found: NormedRow, eps: float) -> str:
     )
 
 
-def misreading_sentence(found: NormedRow) -> str:
+def misreading_sentence(found: NormedRow, eps: float) -> str:
     """Say how far other readings of the formula end up from PyTorch."""
-    said = [f"by {figure(far)} with {name}" for name, far in found.misreadings.items()]
-    return f"Read otherwise it misses PyTorch's output {' and '.join(said)}."
+    far = dict(found.misreadings)
+    if eps == 0:
+        far.pop(EPS_OUTSIDE)
+    said = [f"by {figure(distance)} with {name}" for name, distance in far.items()]
+    ends = " With eps 0 its place plays no part." if eps == 0 else ""
+    return f"Read otherwise it misses PyTorch's output {' and '.join(said)}.{ends}"
 
 
-def hook_sentence(calls: HookCalls) -> str:
+def hook_sentence(calls: HookCalls, num_layers: int) -> str:
     """Say what hooks on the built-in layers were handed."""
     times = "once" if calls.calls == 1 else f"{calls.calls} times"
+    layers = "layer" if num_layers == 1 else "layers"
     return (
-        f"A hook on the attention of each built-in layer was called {times} and handed "
-        f"weights {calls.with_weights} times: nn.TransformerEncoderLayer asks its "
-        "attention for none. So the maps of this playground come from the explained "
-        "path, which computes them."
+        f"Hooks on the attention of {num_layers} built-in {layers} were called {times} "
+        f"in all and handed weights {calls.with_weights} times: "
+        "nn.TransformerEncoderLayer asks its attention for none. So the maps of this "
+        "playground come from the explained path, which computes them."
     )
 
 
@@ -238,6 +247,29 @@ def parameters_sentence(config: ClassifierConfig) -> str:
         f"{config.d_model}: {', '.join(shares)}. The number of heads changes none of "
         "them."
     )
+
+
+def _first_to_last(norms: LayerNorms) -> float:
+    return float(norms.gradients[0] / norms.gradients[-1])
+
+
+def _spans(numbers: Iterable[tuple[str, float]]) -> str:
+    """Return the least and the most of each name's numbers, in words."""
+    by_name: dict[str, list[float]] = {}
+    for name, number in numbers:
+        by_name.setdefault(name, []).append(number)
+    return _listed(
+        [
+            f"{figure(min(own))} to {figure(max(own))} ({name})"
+            for name, own in by_name.items()
+        ]
+    )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a; b; c and d``."""
+    *first, last = parts
+    return f"{'; '.join(first)} and {last}" if first else last
 
 
 def _milliseconds(seconds: float) -> str:

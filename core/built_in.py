@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import median
 from typing import Any, NamedTuple, cast
 
@@ -14,7 +14,7 @@ from core.checks import RefusedError, require_int
 from core.initial import generator_from
 from core.models import ClassifierConfig, TransformerClassifier
 from core.parity import Parity, compare
-from core.train_config import MAX_STEPS, TrainConfig
+from core.train_config import MAX_SECONDS, MAX_STEPS, TrainConfig
 from core.training import Trainer
 
 PARITY_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -205,15 +205,29 @@ def weights_seen_by_hooks(config: ClassifierConfig) -> HookCalls:
         ValueError: If the stack has no shortcuts.
     """
     encoder = to_torch_encoder(list(TransformerClassifier(config).blocks)).eval()
+    return weights_handed_over(encoder, random_tokens(config, batch=1))
+
+
+def weights_handed_over(encoder: nn.TransformerEncoder, tokens: Tensor) -> HookCalls:
+    """Hook the attention of every layer of ``encoder``, and run it once.
+
+    Args:
+        encoder: The built-in stack; the hooks are taken away again.
+        tokens: What it reads, (B, T, d_model).
+    """
     seen: list[Tensor | None] = []
 
     def keep(module: nn.Module, inputs: Any, output: Any) -> None:
         seen.append(output[1])
 
-    for layer in encoder.layers:
+    hooks = [
         cast(Any, layer).self_attn.register_forward_hook(keep)
+        for layer in encoder.layers
+    ]
     with torch.no_grad():
-        encoder(random_tokens(config, batch=1))
+        encoder(tokens)
+    for hook in hooks:
+        hook.remove()
     return HookCalls(len(seen), sum(weights is not None for weights in seen))
 
 
@@ -246,6 +260,19 @@ class BuiltInClassifier(nn.Module):
         encoded = self.encoder(tokens, mask=hidden)
         read = self.ends.config.positions_read
         return self.ends.answer(encoded if read is None else encoded[:, read])
+
+
+def timed_config(model: ClassifierConfig) -> TrainConfig:
+    """Return a run of the model whose step two CPU cores finish in the time allowed.
+
+    The batch is the lab's, or the lab's halved as often as the model needs.
+    """
+    batch_size = TrainConfig.batch_size
+    while batch_size > 1 and batch_size * model.step_seconds > MAX_SECONDS:
+        batch_size //= 2
+    sizes = asdict(model)
+    del sizes["input_size"]  # the task brings one number a step
+    return TrainConfig(**sizes, batch_size=batch_size)
 
 
 def time_stacks(config: TrainConfig, turns: int) -> Iterator[TimedTurn]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from core.checks import RefusedError
 from core.scaling import SoftmaxRow
 
+_SMALL = 1e-3  # distances below are written with a power of ten
 _WHOLE_FROM = 999.5  # three figures of more would be written 1e+03
 _TIE = 1e-6  # weights closer than this are called equal
 
@@ -42,6 +43,13 @@ def figure(value: float) -> str:
     if 0.9995 <= value < 1:
         return "over 0.999"
     return f"{value:.3g}" if abs(value) < _WHOLE_FROM else f"{value:.0f}"
+
+
+def distance(found: float) -> str:
+    """Return how far two results lie apart; what is small has a power of ten."""
+    if found == 0:
+        return "exactly 0"
+    return f"{found:.1e}" if found < _SMALL else figure(found)
 
 
 def row_sentence(

@@ -2,11 +2,16 @@
 
 import math
 import statistics
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 _FEWEST = 3  # points of a fit
 _SETTLED = 0.25  # local exponents that differ less belong to one power
+_BEND = 0.5  # slopes that differ more have not settled
+_WIDER = 1.3  # how much longer a narrow recurrence may take than a wide one
+_WIDER_HEADS = 2.0  # of attention, whose kernel is really slower for very narrow heads
+_STEEPEST = 1.4  # local exponent of a recurrence, within the range of its fit
 _FARTHEST = 8  # times the longest length that fits are carried on to
 
 
@@ -25,14 +30,12 @@ class Fit(NamedTuple):
         coefficient: Seconds at n = 1, if the power held there.
         low: Shortest length of the fit.
         high: Longest length of the fit.
-        r2: Share of the variance of log seconds that it explains, at most 1.
     """
 
     exponent: float
     coefficient: float
     low: int
     high: int
-    r2: float
 
     def at(self, seq_len: float) -> float:
         """Return the fitted seconds at a length."""
@@ -68,12 +71,13 @@ def fit_exponent(curve: Curve) -> Fit | None:
         curve: Seconds against length.
 
     Returns:
-        The fit; None for fewer than three lengths.
+        The fit; None for fewer than three lengths, or where the slopes among the three
+        longest differ by more than 0.5: no power holds there yet.
     """
     count = len(curve.lengths)
-    if count < _FEWEST:
-        return None
     slopes = local_exponents(curve)
+    if count < _FEWEST or abs(slopes[-1] - slopes[-2]) > _BEND:
+        return None
     start = count - _FEWEST
     fit = _line(curve, start)
     while start > 0 and abs(slopes[start - 1] - fit.exponent) <= _SETTLED:
@@ -91,7 +95,8 @@ def crossing(attention: Curve, recurrence: Curve) -> Crossing | None:
 
     Returns:
         The crossing, between two measured lengths where it lies there, else by the
-        fits up to eight times the longest one; None where none is found.
+        fits, where both have settled, up to eight times the longest one; None where
+        none is found.
     """
     lengths = sorted(set(attention.lengths) & set(recurrence.lengths))
     ahead = [_gap(attention, recurrence, n) for n in lengths]
@@ -110,15 +115,50 @@ def crossing(attention: Curve, recurrence: Curve) -> Crossing | None:
     return Crossing(max(math.exp(apart), lengths[-1]), measured=False)
 
 
+def doubts(curves: Mapping[tuple[int, str], Mapping[str, Curve]]) -> list[str]:
+    """Return what cannot be true of layers, so that something else was measured too.
+
+    A wider layer is not clearly faster, and a recurrence's time does not grow clearly
+    faster than its length.
+
+    Args:
+        curves: (width, what) -> model -> its shortest seconds.
+    """
+    found = []
+    settings = ((key, *one) for key, by in curves.items() for one in by.items())
+    for (width, what), model, curve in settings:
+        name = f"{model}, {what}, d = {width}"
+        most = _WIDER_HEADS if model == "attention" else _WIDER
+        for wider in (w for w, kind in curves if kind == what and w > width):
+            other = dict(zip(*curves[wider, what][model], strict=True))
+            found += [
+                f"{name}: n = {n} takes {seconds / other[n]:.2f} times what it takes "
+                f"at d = {wider}"
+                for n, seconds in zip(*curve, strict=True)
+                if n in other and seconds > most * other[n]
+            ]
+        if model != "attention":
+            found += [f"{name}: {words}" for words in _steep(curve)]
+    return found
+
+
+def _steep(curve: Curve) -> list[str]:
+    fit = fit_exponent(curve)
+    if fit is None:
+        return ["the slope has not settled"]
+    return [
+        f"the local exponent is {slope:.2f} up to n = {n}"
+        for n, slope in zip(curve.lengths[1:], local_exponents(curve), strict=True)
+        if n > fit.low and slope > _STEEPEST
+    ]
+
+
 def _line(curve: Curve, start: int) -> Fit:
     """Return the least-squares line through the logarithms from a point on."""
     x = [math.log(n) for n in curve.lengths[start:]]
     y = [math.log(t) for t in curve.values[start:]]
     slope, offset = statistics.linear_regression(x, y)
-    rest = sum((b - offset - slope * a) ** 2 for a, b in zip(x, y, strict=True))
-    spread = sum((b - statistics.fmean(y)) ** 2 for b in y)
-    r2 = 1.0 if spread == 0 else 1 - rest / spread
-    return Fit(slope, math.exp(offset), curve.lengths[start], curve.lengths[-1], r2)
+    return Fit(slope, math.exp(offset), curve.lengths[start], curve.lengths[-1])
 
 
 def _gap(attention: Curve, recurrence: Curve, seq_len: int) -> float:

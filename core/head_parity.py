@@ -78,7 +78,11 @@ def torch_layer(layer: MultiHeadAttention) -> nn.MultiheadAttention:
 
 
 def parity_with_torch(
-    layer: MultiHeadAttention, x: Tensor, mask: Tensor | None = None
+    layer: MultiHeadAttention,
+    x: Tensor,
+    mask: Tensor | None = None,
+    *,
+    theirs: Mapping[str, Tensor] | None = None,
 ) -> Parity:
     """Compare self-attention with PyTorch's: output, weights and gradients.
 
@@ -90,6 +94,7 @@ def parity_with_torch(
             its dtype decides what counts as equal.
         x: One sequence of tokens, (T, d_model).
         mask: Boolean, (T, T), True = may attend; None means every key is open.
+        theirs: From ``results_of_torch`` with the same weights, where it is known.
 
     Returns:
         The largest differences under the names in ``COMPARED``. Gradients are those of
@@ -98,13 +103,28 @@ def parity_with_torch(
     Raises:
         ValueError: If no query has a key: there is nothing to compare.
     """
+    if theirs is None:
+        theirs = results_of_torch(layer, x, mask)
+    with torch.enable_grad():
+        ours = _ours(layer, x, mask, compared_rows(len(x), mask))
+    return compare(ours, theirs, tolerance=tolerance_of(x.dtype))
+
+
+def results_of_torch(
+    layer: MultiHeadAttention, x: Tensor, mask: Tensor | None = None
+) -> Mapping[str, Tensor]:
+    """Return what PyTorch's layer gives with the weights of ``layer``, by name.
+
+    Takes what ``parity_with_torch`` takes.
+
+    Raises:
+        ValueError: If no query has a key: there is nothing to compare.
+    """
     rows = compared_rows(len(x), mask)
     if not rows.any():
         raise RefusedError("no query has a key to attend to: nothing to compare")
     with torch.enable_grad():
-        ours = _ours(layer, x, mask, rows)
-        theirs = _theirs(torch_layer(layer), x, mask, rows)
-    return compare(ours, theirs, tolerance=tolerance_of(x.dtype))
+        return _theirs(torch_layer(layer), x, mask, rows)
 
 
 def compared_rows(seq_len: int, mask: Tensor | None) -> Tensor:

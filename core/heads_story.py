@@ -1,7 +1,7 @@
 """What the pictures of multi-head attention say in numbers, one sentence a picture."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from core import captions
 from core.attention import MultiHeadAttention
 from core.charts.palette import nice_limit
-from core.head_parity import OUTPUT, WEIGHTS, compared_rows
+from core.head_parity import GRADIENTS, OUTPUT, WEIGHTS, compared_rows
 from core.heads import (
     HeadCost,
     HeadDifferences,
@@ -23,8 +23,7 @@ from core.mistakes import STAGES, MistakeSeen
 from core.parity import Parity, tolerance_of
 
 _FEW_HEADS = 8  # more have no room for the word above their tile
-_SMALL = 1e-3  # differences below are written with a power of ten
-ROUNDING = 1e-5  # row sums that lie closer to 1 than this are 1
+_ROUNDING = 1e-5  # row sums that lie closer to 1 than this are 1
 
 
 class Step(NamedTuple):
@@ -42,6 +41,19 @@ def reads_sentence(seen: HeadsSeen) -> str:
     width = seen.concatenated.shape[1]
     heads = "The one head reads" if num_heads == 1 else "Every head reads"
     return f"{heads} all {width} numbers of a token and writes {d_k} of them."
+
+
+def split_line(seen: HeadsSeen) -> str:
+    """Return the widths on the way of one token through the heads and back."""
+    num_heads, _, d_k = seen.head_outputs.shape
+    width = seen.concatenated.shape[1]
+    heads = (
+        "the one head reads" if num_heads == 1 else f"each of {num_heads} heads reads"
+    )
+    return (
+        f"One token: {width} numbers → {heads} all {width}, writes {d_k} → "
+        f"concatenate: {num_heads} × {d_k} = {width} → W_O → {width}"
+    )
 
 
 def differences_sentence(found: HeadDifferences) -> str:
@@ -173,7 +185,7 @@ def initial_sentence(layer: MultiHeadAttention) -> str:
 
 def parity_rows(parity: Parity) -> list[tuple[str, str]]:
     """Return each thing that was compared with its largest difference."""
-    return [(name, _distance(found)) for name, found in parity.differences.items()]
+    return _distances(parity.differences)
 
 
 def costs_sentence(costs: Sequence[HeadCost], seq_len: int) -> str:
@@ -219,8 +231,10 @@ def products_sentence(d_model: int, seq_len: int) -> str:
 
 
 def stage_rows(found: MistakeSeen) -> list[tuple[str, str]]:
-    """Return each stage with how far it lies from the right layer's."""
-    return [(stage, _distance(found.stages[stage])) for stage in STAGES]
+    """Return each stage, then each gradient, with its distance from the right one."""
+    stages = {stage: found.stages[stage] for stage in STAGES}
+    gradients = {name: found.parity.differences[name] for name in GRADIENTS}
+    return _distances(stages | gradients)
 
 
 def sums_sentence(row_sums: Tensor) -> str:
@@ -229,7 +243,7 @@ def sums_sentence(row_sums: Tensor) -> str:
     Args:
         row_sums: Of one head, (T,).
     """
-    none, whole = row_sums.abs() < ROUNDING, (row_sums - 1).abs() < ROUNDING
+    none, whole = row_sums.abs() < _ROUNDING, (row_sums - 1).abs() < _ROUNDING
     if whole.all():
         return "every row sums to 1"
     if (none | whole).all():
@@ -237,26 +251,70 @@ def sums_sentence(row_sums: Tensor) -> str:
     return f"rows sum to {float(row_sums.min()):.2f} up to {float(row_sums.max()):.2f}"
 
 
-def mistake_sentence(found: MistakeSeen, head: int) -> str:
+def mistake_sentence(found: MistakeSeen, seen: HeadsSeen, head: int) -> str:
     """Say what a mistake does to the rows of a head, to the weights and the output.
 
     Args:
         found: The mistake at work.
+        seen: The right layer at work.
         head: Number of the head whose map is drawn, from 1.
     """
     sums = sums_sentence(found.row_sums[head - 1])
+    leaks = _leaks_sentence(found.weights[head - 1], seen.mask)
+    return f"Head {head}: {sums}.{leaks} {effect_sentence(found)}"
+
+
+def effect_sentence(found: MistakeSeen) -> str:
+    """Say what a mistake does to the weights, the output and the gradients."""
+    off, allowed = found.parity.differences, found.parity.tolerance
     if found.parity.agrees:
-        return f"Head {head}: {sums}. Here this mistake changes nothing."
-    off = found.parity.differences
-    weights = (
-        f"are off by up to {_distance(off[WEIGHTS])}"
-        if off[WEIGHTS] > found.parity.tolerance
-        else "agree"
+        if found.stages[STAGES[0]] <= allowed:
+            return "Here this mistake changes nothing."
+        return (
+            "The scores differ, the weights and the output do not: each row has one "
+            "key or equal keys."
+        )
+    if off[WEIGHTS] <= allowed and off[OUTPUT] <= allowed:
+        most = captions.distance(found.parity.largest)
+        return f"Against PyTorch only the gradients differ, by up to {most}."
+    weights, output = (
+        f"{verb} off by up to {captions.distance(off[name])}"
+        if off[name] > allowed
+        else agrees
+        for name, verb, agrees in ((WEIGHTS, "are", "agree"), (OUTPUT, "is", "agrees"))
     )
-    return (
-        f"Head {head}: {sums}. Against PyTorch the weights {weights}, the output is "
-        f"off by up to {_distance(off[OUTPUT])}."
+    return f"Against PyTorch the weights {weights}, the output {output}."
+
+
+def _leaks_sentence(weights: Tensor, mask: Tensor | None) -> str:
+    """Say how many framed cells hold weight on a key that should be hidden."""
+    if mask is None:
+        return ""
+    leaked = weights[~mask]
+    leaked = leaked[leaked != 0]
+    if not len(leaked):
+        return ""
+    most = captions.figure(float(leaked.max()))
+    return f" Framed: {len(leaked)} keys that should be hidden get up to {most}."
+
+
+def found_sentence(found: MistakeSeen, seen: HeadsSeen) -> str:
+    """Say which stages are right and by how much the others are off.
+
+    Args:
+        found: The mistake at work.
+        seen: The right layer at work.
+    """
+    first = first_wrong_stage(found, seen)
+    if first is None:
+        return effect_sentence(found)
+    place = STAGES.index(first)
+    off = ", ".join(
+        f"{stage} by up to {captions.distance(found.stages[stage])}"
+        for stage in STAGES[place:]
     )
+    right = ", ".join(STAGES[:place])
+    return f"Right: {right}. Off: {off}." if right else f"Off: {off}."
 
 
 def first_wrong_stage(found: MistakeSeen, seen: HeadsSeen) -> str | None:
@@ -268,18 +326,8 @@ def first_wrong_stage(found: MistakeSeen, seen: HeadsSeen) -> str | None:
     return next((s for s in STAGES if found.stages[s] > allowed), None)
 
 
-def with_row_sums(weights: Tensor) -> Tensor:
-    """Return a map with a last column that holds the sum of each row, (T, S + 1)."""
-    sums = weights.sum(dim=-1, keepdim=True)
-    whole = sums.round()
-    near = (sums - whole).abs() < ROUNDING
-    return torch.cat([weights, torch.where(near, whole, sums)], dim=-1)
-
-
-def _distance(found: float) -> str:
-    if found == 0:
-        return "exactly 0"
-    return f"{found:.1e}" if found < _SMALL else f"{found:.3f}"
+def _distances(apart: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(name, captions.distance(size)) for name, size in apart.items()]
 
 
 def _as_one(numbers: Sequence[int]) -> str:

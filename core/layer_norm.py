@@ -12,6 +12,7 @@ from core.parity import Parity, compare, tolerance_of
 
 MAX_WIDTH = 512
 MAX_EPS = 10.0
+EPS_OUTSIDE = "eps outside the root"
 _SHIFT, _SPREAD = 0.5, 2.0  # of the row that is shown: neither 0 nor 1
 
 
@@ -120,7 +121,7 @@ def misread_layer_norms(
     unbiased = steps.variance * len(row) / (len(row) - 1)
     divisors = {
         "the variance ÷ (d_model − 1)": (unbiased + eps).sqrt(),
-        "eps outside the root": steps.variance.sqrt() + eps,
+        EPS_OUTSIDE: steps.variance.sqrt() + eps,
     }
     return {
         name: (row - steps.mean) / divisor * weight + bias

@@ -266,11 +266,12 @@ def temperature_sweep(
     return TemperatureSweep(divisors, largest, (soft.output - hard).norm(dim=1))
 
 
-def telling_edit(seen: Lookup, which: str) -> Edit:
-    """Return an edit of the last token's vector that as many rows as can be see.
+def telling_edits(seen: Lookup, which: str) -> list[Edit]:
+    """Return edits of one vector, first what as many rows as can be see.
 
-    A query with a 0 in the edited dimension would not notice a new key, so the
-    dimension is the one with the fewest zeros among the queries. The number grows by 1.
+    A query with a 0 in the edited dimension does not notice a new key, so dimensions
+    are ordered by their zeros among the queries, and tokens from the last. The number
+    grows by 1.
 
     Args:
         seen: The lookup to be edited.
@@ -280,9 +281,12 @@ def telling_edit(seen: Lookup, which: str) -> Edit:
         ValueError: If ``which`` is unknown.
     """
     vectors = getattr(seen, require_choice("which", which, VECTORS))
-    dimension = int((seen.q == 0).sum(dim=0).argmin())
-    token = len(vectors) - 1
-    return Edit(which, token, dimension, float(vectors[token, dimension]) + 1)
+    zeros = (seen.q == 0).sum(dim=0)
+    return [
+        Edit(which, token, dimension, float(vectors[token, dimension]) + 1)
+        for dimension in zeros.argsort(stable=True).tolist()
+        for token in reversed(range(len(vectors)))
+    ]
 
 
 def _vectors(words: Sequence[str], d_model: int, seed: int) -> Tensor:

@@ -10,6 +10,8 @@ from core.arithmetic import NAMES, Cell
 from core.checks import require_choice
 from core.lookup import STAGES, VECTORS, Edit, HardLookup, Lookup, Movement
 
+_MOST_ROWS = 11  # of queries; of more only the picked one is drawn
+_NAME = 12  # characters of a word in a title
 _READS, _IS_READ = "query (reads)", "key (is read)"
 
 
@@ -47,6 +49,8 @@ def shape_text(matrix: Tensor) -> str:
 def stage_panels(seen: Lookup, stage: str, cell: Cell, vector: str) -> list[Panel]:
     """Return what goes into a stage and what comes out, the picked cell framed.
 
+    From 12 queries on only the row of the picked one is drawn after the first stage.
+
     Args:
         seen: The lookup.
         stage: Name in ``STAGES``.
@@ -64,7 +68,7 @@ def stage_panels(seen: Lookup, stage: str, cell: Cell, vector: str) -> list[Pane
     scores = _scores(seen, "Scores q·k", seen.scores, pair)
     scaled = _scores(seen, "Scores ÷ √d_k", seen.scaled, pair)
     weights = _weights(seen, pair)
-    return {
+    panels = {
         "score": lambda: [
             _vector(seen, "q", (cell.query, None)),
             _vector(seen, "k", (cell.key, None)),
@@ -86,6 +90,9 @@ def stage_panels(seen: Lookup, stage: str, cell: Cell, vector: str) -> list[Pane
             _output(seen, cell),
         ],
     }[stage]()
+    if len(seen.query_labels) <= _MOST_ROWS:
+        return panels
+    return [_row_alone(panel, seen, cell.query) for panel in panels]
 
 
 def edit_panels(after: Lookup, moved: Movement, edit: Edit) -> list[Panel]:
@@ -117,7 +124,16 @@ def hard_panels(seen: Lookup, hard: HardLookup, query: int) -> list[Panel]:
     weights = torch.stack([hard.weights[query], seen.attn_weights[query]])
     returned = torch.stack([hard.weights[query] @ seen.v, seen.output[query]])
     names = ["hard", "soft"]
+    scores = seen.scores[query : query + 1]
     return [
+        Panel(
+            f"Scores q·k of {_named(seen, query)}, one head",
+            "score",
+            scores,
+            seen.query_labels[query : query + 1],
+            seen.key_labels,
+            _nothing(scores),
+        ),
         Panel(
             "Weights of the query, one head",
             "lookup",
@@ -204,7 +220,7 @@ def _weights(seen: Lookup, pair: tuple[int, int]) -> Panel:
 def _weighted(seen: Lookup, row: int | None, column: int, cell: Cell) -> Panel:
     matrix = seen.weighted[cell.query]
     return Panel(
-        f"weight · v {shape_text(matrix)}",
+        f"{_named(seen, cell.query)}: weight · v {shape_text(matrix)}",
         "vector",
         matrix,
         seen.key_labels,
@@ -225,6 +241,25 @@ def _output(seen: Lookup, cell: Cell) -> Panel:
         _marked(seen.output, cell.query, cell.dimension),
         row_title=_READS,
     )
+
+
+def _row_alone(panel: Panel, seen: Lookup, query: int) -> Panel:
+    """Return the row of one query, where the rows of a panel are the queries."""
+    if panel.rows is not seen.query_labels or panel.row_title == _IS_READ:
+        return panel
+    own = slice(query, query + 1)
+    return panel._replace(
+        title=f"{panel.title}: {_named(seen, query)}",
+        matrix=panel.matrix[own],
+        rows=panel.rows[own],
+        marked=panel.marked[own],
+    )
+
+
+def _named(seen: Lookup, query: int) -> str:
+    label = seen.query_labels[query]
+    short = label if len(label) <= _NAME else f"{label[: _NAME - 1]}…"
+    return f'"{short}"'
 
 
 def _marked(matrix: Tensor, row: int | None, column: int | None) -> Tensor:

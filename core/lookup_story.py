@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from core import captions
-from core.arithmetic import NAMES, Cell
-from core.captions import figure, percent
+from core.arithmetic import NAMES, Cell, shown_number
+from core.captions import percent
 from core.checks import require_choice
 from core.lookup import (
     STAGES,
@@ -23,6 +23,11 @@ from core.lookup import (
 )
 
 _SAME = 1e-6
+HARD_FORMULA = (
+    r"a = \mathrm{softmax}\!\left(\frac{s}{\sqrt{d_k} \, \tau}\right)"
+    r" \qquad \tau = \text{temperature; as } \tau \to 0 \text{ the lookup is hard}"
+)
+_FEW = 3  # keys of a tie that are named one by one
 # What an edit moves: how many rows of weights and how many outputs.
 MOVED = {
     ("one", "one"): "One row of weights, and its output",
@@ -78,19 +83,58 @@ def stage_sentence(seen: Lookup, stage: str, cell: Cell, vector: str) -> str:
     if stage == "project":
         return _project_sentence(seen, vector)
     if stage == "score":
-        return captions.scores_sentence(seen.scores, seen.query_labels, seen.key_labels)
+        return _score_sentence(seen)
     if stage == "scale":
-        before, after = (float(x.abs().max()) for x in (seen.scores, seen.scaled))
-        return (
-            f"divided by √{seen.q.shape[1]}, the largest size of a score falls from "
-            f"{figure(before)} to {figure(after)}"
-        )
+        ends = (shown_number(float(x.abs().max())) for x in (seen.scores, seen.scaled))
+        fell = _fall(*ends)
+        return f"divided by √{seen.q.shape[1]}, the largest size of a score {fell}"
     if stage == "softmax":
         return sums_sentence(seen.attn_weights)
-    row = captions.row_sentence(seen.attn_weights[cell.query], query, seen.key_labels)
+    row, share = _row_sentence(seen, cell.query)
     if stage == "weigh":
-        return f"{row}: that share of its value, and less of every other"
+        return f"{row}: {share}"
     return f'{row}; the output of "{query}" is {_vector_text(seen.output[cell.query])}'
+
+
+def stage_words(seen: Lookup, stage: str) -> str:
+    """Say what the names of a stage mean.
+
+    Raises:
+        ValueError: If the stage is unknown.
+    """
+    d_k = seen.q.shape[1]
+    weighted = f"({len(seen.key_labels)}, {seen.v.shape[1]})"
+    return {
+        "project": "x is the vector of a token, its embedding; a query asks, a key "
+        "answers, and a value is what is handed over",
+        "score": "a score is the sum of the products of a query and a key: how well "
+        "the key matches the query",
+        "scale": f"a score sums {d_k} product{'s' if d_k > 1 else ''}; √d_k keeps "
+        "it moderate however many there are",
+        "softmax": "the exponentials make all scores positive, and division by the sum "
+        "of their row makes them shares of 1: the weights",
+        "weigh": "every value is multiplied by its weight: one "
+        f"{weighted} matrix for each query",
+        "sum": "the weighted values of a query add up to its output",
+    }[require_choice("stage", stage, STAGES)]
+
+
+def index_sentence(seen: Lookup, stage: str, cell: Cell, vector: str) -> str:
+    """Say which tokens the indices of the arithmetic of a cell mean.
+
+    Raises:
+        ValueError: If a name is unknown.
+    """
+    require_choice("stage", stage, STAGES)
+    require_choice("vector", vector, VECTORS)
+    query = f'query "{seen.query_labels[cell.query]}" is {cell.query}'
+    key = f'key "{seen.key_labels[cell.key]}" is {cell.key}'
+    named = [query, key]
+    if stage == "project":
+        named = [query if vector == "q" else key.replace("key", "token", 1)]
+    if stage == "sum":
+        named = [query]
+    return f"indices count from 0: {captions.listed(named)}"
 
 
 def sums_sentence(attn_weights: Tensor) -> str:
@@ -101,9 +145,9 @@ def sums_sentence(attn_weights: Tensor) -> str:
     """
     columns = attn_weights.sum(dim=0)
     low, high = float(columns.min()), float(columns.max())
-    found = f"from {figure(low)} to {figure(high)}"
+    found = f"from {shown_number(low)} to {shown_number(high)}"
     if high - low < _SAME:
-        found = f"all {figure(low)}"
+        found = f"all {shown_number(low)}"
     return f"every row sums to 1 over the keys; columns need not, here {found}"
 
 
@@ -119,8 +163,10 @@ def edit_sentence(before: Lookup, edit: Edit, moved: Movement) -> str:
     old = float(getattr(before, edit.which)[edit.token, edit.dimension])
     changed = (
         f'{NAMES[edit.which]} of "{labels[edit.token]}", dimension {edit.dimension}, '
-        f"from {figure(old)} to {figure(edit.value)}"
+        f"from {shown_number(old)} to {shown_number(edit.value)}"
     )
+    if old == edit.value:
+        changed = f"{changed}, the same number"
     rows = _moved_text(moved.weight_rows, "rows of weights", before.query_labels)
     outputs = _moved_text(moved.output_rows, "outputs", before.query_labels)
     return f"{changed}: {rows}; {outputs}"
@@ -131,10 +177,12 @@ def value_sentence(before: Lookup, edit: Edit, moved: Movement) -> str:
     shares = before.attn_weights[:, edit.token]
     reader = int(shares.argmax())
     change = edit.value - float(before.v[edit.token, edit.dimension])
+    factor = shown_number(change)
+    factor = f"({factor})" if change < 0 else factor
     return (
         f'output "{before.query_labels[reader]}" moves by its weight times the change, '
-        f"{figure(float(shares[reader]))} · {figure(change)} = "
-        f"{figure(float(moved.outputs[reader, edit.dimension]))}"
+        f"{shown_number(float(shares[reader]))} · {factor} = "
+        f"{shown_number(float(moved.outputs[reader, edit.dimension]))}"
     )
 
 
@@ -161,7 +209,8 @@ def hard_sentence(seen: Lookup, hard: HardLookup, query: int) -> str:
         query: Which of the T queries.
     """
     best = hard.best[query]
-    keys = captions.listed([f'"{seen.key_labels[key]}"' for key in best])
+    quoted = captions.listed([f'"{seen.key_labels[key]}"' for key in best])
+    keys = quoted if len(best) <= _FEW else f"{len(best)} keys"
     share = float(seen.attn_weights[query, best[0]])
     apart = float((seen.output[query] - hard.weights[query] @ seen.v).norm())
     tied = len(best) > 1
@@ -173,7 +222,7 @@ def hard_sentence(seen: Lookup, hard: HardLookup, query: int) -> str:
     return (
         f'a hard lookup of "{seen.query_labels[query]}" {returned}; at temperature '
         f"{seen.temperature:g} the soft one gives {'each' if tied else 'it'} "
-        f"{percent(share)} and its output lies {figure(apart)} away"
+        f"{percent(share)} and its output lies {shown_number(apart)} away"
     )
 
 
@@ -181,10 +230,45 @@ def sweep_sentence(swept: TemperatureSweep, num_keys: int) -> str:
     """Say what the lookup of one query is at both ends of the temperature."""
     cold, hot = float(swept.temperatures[0]), float(swept.temperatures[-1])
     first, last = (percent(float(swept.largest_weight[end])) for end in (0, -1))
+    told = f"from temperature {cold:g} to {hot:g} the largest weight"
+    told = f"{told} {_fall(first, last)}"
+    if num_keys == 1:
+        return f"{told}: there is one key"
+    return f"{told}; an even share of {num_keys} keys is {percent(1 / num_keys)}"
+
+
+def _score_sentence(seen: Lookup) -> str:
+    low, high = float(seen.scores.min()), float(seen.scores.max())
+    if high - low < _SAME:
+        count = seen.scores.numel()
+        what = "the score is" if count == 1 else f"all {count} scores are"
+        return f"{what} {shown_number(low)}, before scaling and softmax"
+    row, column = divmod(int(seen.scores.argmax()), seen.scores.shape[1])
     return (
-        f"from temperature {cold:g} to {hot:g} the largest weight falls from {first} "
-        f"to {last}; an even share of {num_keys} keys is {percent(1 / num_keys)}"
+        f"scores from {shown_number(low)} to {shown_number(high)}, before scaling and "
+        f'softmax; the highest is of query "{seen.query_labels[row]}" and key '
+        f'"{seen.key_labels[column]}"'
     )
+
+
+def _row_sentence(seen: Lookup, query: int) -> tuple[str, str]:
+    """Return where a query puts its weight, and what that takes of the values."""
+    weights = seen.attn_weights[query]
+    name = seen.query_labels[query]
+    if len(weights) == 1:
+        row = f'query "{name}" gives all its weight to "{seen.key_labels[0]}", the only'
+        return f"{row} key", "all of its value"
+    row = captions.row_sentence(weights, name, seen.key_labels)
+    tied = int((weights > weights.max() - _SAME).sum())
+    if tied == len(weights):
+        return row, "the same share of every value"
+    whose = "its value" if tied == 1 else "each of their values"
+    return row, f"that share of {whose}, and less of every other"
+
+
+def _fall(before: str, after: str) -> str:
+    """Return how a number that cannot rise changes, as it is shown."""
+    return f"stays at {after}" if before == after else f"falls from {before} to {after}"
 
 
 def _project_sentence(seen: Lookup, vector: str) -> str:
@@ -233,4 +317,4 @@ def _how_many(rows: Tensor) -> str:
 
 
 def _vector_text(vector: Tensor) -> str:
-    return f"({', '.join(figure(number) for number in vector.tolist())})"
+    return f"({', '.join(shown_number(number) for number in vector.tolist())})"

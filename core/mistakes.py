@@ -5,7 +5,7 @@ entry changed. So what a picture shows can come from that entry alone.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from core.attention import (
     scaled_dot_product_attention,
 )
 from core.checks import RefusedError, require_choice, require_int
-from core.head_parity import compared_rows, parity_with_torch
+from core.head_parity import parity_with_torch, results_of_torch
 from core.heads import HeadsSeen
 from core.initial import generator_from
 from core.parity import Parity, compare, tolerance_of
@@ -167,12 +167,15 @@ class MistakenAttention(MultiHeadAttention):
         return AttentionOutput(stages.output, stages.weights, stages.scores)
 
 
-def see_mistake(seen: HeadsSeen, name: str) -> MistakeSeen:
+def see_mistake(
+    seen: HeadsSeen, name: str, *, theirs: Mapping[str, Tensor] | None = None
+) -> MistakeSeen:
     """Put a mistake into a copy of the layer and compare with the right one.
 
     Args:
         seen: The right layer at work.
         name: Name in ``MISTAKES``.
+        theirs: What PyTorch's layer gives, from ``results_of_torch``, where known.
 
     Raises:
         ValueError: If the name is unknown, or no query has a key.
@@ -190,28 +193,27 @@ def see_mistake(seen: HeadsSeen, name: str) -> MistakeSeen:
         weights=weights,
         row_sums=weights.sum(dim=-1),
         stages=compare(found, expected, tolerance=tolerance_of(x.dtype)).differences,
-        parity=parity_with_torch(broken, x, seen.mask),
+        parity=parity_with_torch(broken, x, seen.mask, theirs=theirs),
     )
 
 
-@torch.no_grad()
-def mistakes_that_show(seen: HeadsSeen) -> list[str]:
-    """Return the mistakes that change something under these settings.
+def see_mistakes(seen: HeadsSeen) -> dict[str, MistakeSeen]:
+    """Put each mistake into a copy of the layer; return what each of them does.
+
+    Raises:
+        ValueError: If no query has a key.
+    """
+    theirs = results_of_torch(seen.layer, seen.embeddings, seen.mask)
+    return {name: see_mistake(seen, name, theirs=theirs) for name in MISTAKES}
+
+
+def mistakes_that_show(found: Mapping[str, MistakeSeen]) -> list[str]:
+    """Return the mistakes that turn the badge red.
 
     With one head there is nothing to transpose and √d_model is √d_k; without a mask
     there is none to invert; one token has but one way to spread its weight.
     """
-    tolerance, x = tolerance_of(seen.embeddings.dtype), seen.embeddings[None]
-    rows = compared_rows(len(seen.tokens), seen.mask)
-    right = seen.weights[:, rows], seen.output[rows]
-    showing = []
-    for name, recipe in MISTAKES.items():
-        found = MistakenAttention(seen.layer, recipe).stages(x, seen.mask)
-        compared = found.weights[0, :, rows], found.output[0, rows]
-        pairs = zip(compared, right, strict=True)
-        if any(bool(((a - b).abs() > tolerance).any()) for a, b in pairs):
-            showing.append(name)
-    return showing
+    return [name for name, seen in found.items() if not seen.parity.agrees]
 
 
 def mistake_of_case(case: int, names: list[str]) -> str:

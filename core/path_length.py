@@ -1,4 +1,4 @@
-"""How far a token's influence reaches: Jacobians over distance, and chains of steps.
+"""How far a token's influence reaches: Jacobians over distance.
 
 A recurrent cell hands the first token on from state to state, so its influence is a
 product of as many Jacobians as there are steps between. One attention layer reads it
@@ -6,12 +6,10 @@ directly, however far away it stands.
 """
 
 import math
-from collections import deque
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import Node
 
 from core.attention import (
     MultiHeadAttention,
@@ -25,28 +23,32 @@ from core.recurrent import (
     UNITS,
     CellWeights,
     initial_weights,
-    run_steps,
+    run_over,
     sums,
 )
+from core.threads import one_thread
 
 MODELS = (*CELLS, "attention")
-MAX_SEQ_LEN = 400
+MAX_SEQ_LEN = 128
 MAX_WIDTH = 64
 MAX_DRAWS = 32
 NUM_DRAWS = 5
 NUM_HEADS = 2
 
 
-class Chains(NamedTuple):
-    """Operations between the first token and the last output of a layer.
+class Slopes(NamedTuple):
+    """Derivatives of one block of a state after a step, unit by unit.
 
     Attributes:
-        longest: The longest chain of operations that wait for each other.
-        shortest: The shortest way from the first token to the last output.
+        by_input: By the sums from the token, (draws, T, blocks · hidden).
+        by_hidden: By the sums from the hidden state, (draws, T, blocks · hidden).
+        own: By the unit's own last block of the state, (draws, T, hidden): h in a GRU,
+            c in an LSTM, whose own h acts through the sums alone.
     """
 
-    longest: int
-    shortest: int
+    by_input: Tensor
+    by_hidden: Tensor
+    own: Tensor
 
 
 def jacobian_norms(
@@ -67,14 +69,16 @@ def jacobian_norms(
     Args:
         model: "rnn", "gru", "lstm", or "attention" for one layer of
             ``MultiHeadAttention`` with two heads (one where the width is odd).
-        seq_len: Number of tokens n, 1 to 400; all are normal with variance 1.
+        seq_len: Number of tokens n, 1 to 128; all are normal with variance 1.
         width: Width d of tokens and outputs, 1 to 64.
         forget_bias: Of an LSTM's forget gate; None leaves it as drawn.
         seed: Decides weights and tokens; all models read the same tokens.
         num_draws: Independent draws of weights and tokens.
 
     Returns:
-        Norms in float64, (num_draws, seq_len); column t is distance t.
+        Norms in float64, (num_draws, seq_len); column t is distance t. Tokens and
+        weights are the same at every length, so a shorter one of a recurrent cell
+        brings the first columns of a longer one.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -84,23 +88,36 @@ def jacobian_norms(
     require_int("width", width, 1, MAX_WIDTH)
     require_int("num_draws", num_draws, 1, MAX_DRAWS)
     generator = generator_from(seed)
-    tokens = torch.randn(num_draws, seq_len, width, generator=generator).double()
+    longest = torch.randn(num_draws, MAX_SEQ_LEN, width, generator=generator)
+    tokens = longest[:, :seq_len].double()
+    with one_thread():
+        jacobians = _jacobians(model, tokens, forget_bias, generator)
+        return torch.linalg.matrix_norm(jacobians) / math.sqrt(width)
+
+
+def _jacobians(
+    model: str,
+    tokens: Tensor,
+    forget_bias: float | None,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return ``∂output_t/∂x_0`` of freshly drawn layers, (draws, T, d, d)."""
+    num_draws, _, width = tokens.shape
     if model == "attention":
         _refuse_forget_bias(forget_bias)
-        layers = [_attention_layer(width, generator) for _ in range(num_draws)]
+        layers = [draw_attention(width, generator) for _ in range(num_draws)]
         pairs = zip(layers, tokens, strict=True)
-        jacobians = torch.stack([attention_jacobians(layer, x) for layer, x in pairs])
-    else:
-        drawn = [_draw(model, width, forget_bias, generator) for _ in range(num_draws)]
-        weights = CellWeights(*map(torch.stack, zip(*drawn, strict=True)))
-        jacobians = cell_jacobians(model, tokens, weights)
-    return torch.linalg.matrix_norm(jacobians) / math.sqrt(width)
+        return torch.stack([attention_jacobians(layer, x) for layer, x in pairs])
+    drawn = [draw_cell(model, width, forget_bias, generator) for _ in range(num_draws)]
+    weights = CellWeights(*map(torch.stack, zip(*drawn, strict=True)))
+    return cell_jacobians(model, tokens, weights)
 
 
 def cell_jacobians(cell: str, tokens: Tensor, weights: CellWeights) -> Tensor:
     """Return ``∂h_t/∂x_0`` of a recurrent cell for every position t.
 
-    ``∂s_t/∂x_0 = J_t J_{t-1} … J_1 · ∂s_0/∂x_0`` of the states s, of which h is a part.
+    ``∂s_t/∂x_0 = J_t J_{t-1} … J_1 · ∂s_0/∂x_0`` with ``J_t = ∂s_t/∂s_{t-1}``. The
+    output h_t is part of the state s_t, which in an LSTM is h and c, else h alone.
 
     Args:
         cell: "rnn", "gru" or "lstm".
@@ -110,24 +127,30 @@ def cell_jacobians(cell: str, tokens: Tensor, weights: CellWeights) -> Tensor:
     Returns:
         (draws, T, hidden, input).
     """
-    per_position = [x.unsqueeze(-2) for x in tokens.unbind(dim=1)]
-    after = torch.cat(run_steps(cell, per_position, weights), dim=1)
+    after = run_over(cell, tokens, weights)
     before = torch.cat([torch.zeros_like(after[:, :1]), after[:, :-1]], dim=1)
-    by_input, by_state = step_jacobians(cell, tokens, before, weights)
-    reached = [by_input[:, 0]]
-    for jacobian in by_state.unbind(dim=1)[1:]:
-        reached.append(jacobian @ reached[-1])  # (draws, state, input)
-    hidden_size = weights.hidden_weight.shape[-1]
-    return torch.stack(reached, dim=1)[:, :, :hidden_size]
+    blocks = step_slopes(cell, tokens, before, weights)
+    w_x, w_h, size = (*weights[:2], weights.hidden_weight.shape[-1])
+    reached = [_through(b.by_input[:, :1], w_x, size)[:, 0] for b in blocks]
+    moves = [
+        (_through(b.by_hidden, w_h, size).unbind(1), b.own[..., None].unbind(1))
+        for b in blocks
+    ]
+    outputs = [reached[0]]
+    for t in range(1, tokens.shape[1]):
+        hidden, carried = reached[0], reached[-1]
+        reached = [torch.addcmul(m[t] @ hidden, own[t], carried) for m, own in moves]
+        outputs.append(reached[0])
+    return torch.stack(outputs, dim=1)
 
 
-def step_jacobians(
+def step_slopes(
     cell: str, tokens: Tensor, states: Tensor, weights: CellWeights
-) -> tuple[Tensor, Tensor]:
-    """Return the Jacobians of single steps, for all positions at once.
+) -> list[Slopes]:
+    """Return how each unit's next state moves with what it sees, at all positions.
 
     A unit's next state depends on its own sums and its own state alone, so one
-    backward pass gives these derivatives of every unit; the weights lead further on.
+    backward pass a block of the state gives the derivatives of all units.
 
     Args:
         cell: "rnn", "gru" or "lstm".
@@ -136,25 +159,18 @@ def step_jacobians(
         weights: Stacked, with a leading size of draws; biases (draws, 1, ·).
 
     Returns:
-        ``∂s_t/∂x_t`` (draws, T, state, input), ``∂s_t/∂s_{t-1}`` (draws, T, state,
-        state).
+        One a block of the state: h, and in an LSTM c.
     """
     hidden_size = weights.hidden_weight.shape[-1]
     parts = (*sums(tokens, states, weights), states)
     leaves = [part.detach().requires_grad_() for part in parts]
-    by_input, by_state = [], []
-    for part in UNITS[cell](*leaves).split(hidden_size, dim=-1):
-        grads = torch.autograd.grad(
-            part.sum(), leaves, retain_graph=True, materialize_grads=True
+    found = []
+    for block in UNITS[cell](*leaves).split(hidden_size, dim=-1):
+        by_input, by_hidden, by_state = torch.autograd.grad(
+            block.sum(), leaves, retain_graph=True, materialize_grads=True
         )
-        by_input.append(_through(grads[0], weights.input_weight, hidden_size))
-        rows = torch.zeros(*part.shape, states.shape[-1], dtype=part.dtype)
-        through = _through(grads[1], weights.hidden_weight, hidden_size)
-        rows[..., :hidden_size] = through
-        own = grads[2].split(hidden_size, dim=-1)
-        rows += torch.cat([torch.diag_embed(diagonal) for diagonal in own], dim=-1)
-        by_state.append(rows)
-    return torch.cat(by_input, dim=-2), torch.cat(by_state, dim=-2)
+        found.append(Slopes(by_input, by_hidden, by_state[..., -hidden_size:]))
+    return found
 
 
 def attention_jacobians(layer: MultiHeadAttention, tokens: Tensor) -> Tensor:
@@ -186,75 +202,18 @@ def attention_jacobians(layer: MultiHeadAttention, tokens: Tensor) -> Tensor:
     return torch.einsum("ohv,htvd->tod", w_o, moved)
 
 
-def chains(model: str, *, seq_len: int, width: int = 4) -> Chains:
-    """Count the operations between the first token and the last output.
+def fade_with_length(
+    short: int, long: int, *, distance: int, width: int, seed: int = 0
+) -> float:
+    """Return what is left of attention's norm at a distance when a sequence grows.
 
-    They are counted in the graph that autograd records of a real pass, in which every
-    operation waits for its inputs. Views such as a transpose count like the others.
-
-    Args:
-        model: "rnn", "gru", "lstm" or "attention".
-        seq_len: Number of tokens n, 1 to 400.
-        width: Width of the layer, 1 to 64.
-
-    Raises:
-        ValueError: If an argument is out of range.
-    """
-    require_choice("model", model, MODELS)
-    require_int("seq_len", seq_len, 1, MAX_SEQ_LEN)
-    require_int("width", width, 1, MAX_WIDTH)
-    generator = generator_from(0)
-    first, *others = torch.randn(seq_len, width, generator=generator).double()
-    tokens = [first.requires_grad_(), *others]
-    if model == "attention":
-        x = torch.stack(tokens)[None]
-        output = _attention_layer(width, generator).attend(x, x, x).output[0, -1]
-    else:
-        output = run_steps(model, tokens, _draw(model, width, None, generator))[-1]
-    return Chains(longest_chain(output.grad_fn), shortest_chain(output.grad_fn))
-
-
-def longest_chain(root: Node | None) -> int:
-    """Return the length of the longest chain that ends at a node of the graph."""
-    lengths: dict[Node, int] = {}
-    stack = [] if root is None else [root]
-    while stack:  # a depth-first walk without recursion: chains are long
-        node = stack[-1]
-        inputs = _inputs(node)
-        waiting = [part for part in inputs if part not in lengths]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            lengths[stack.pop()] = 1 + max(
-                (lengths[part] for part in inputs), default=-1
-            )
-    return lengths[root] if root is not None else 0
-
-
-def shortest_chain(root: Node | None) -> int:
-    """Return the number of operations on the shortest way back to the leaf."""
-    waiting = deque([] if root is None else [(root, 0)])
-    seen = set()
-    while waiting:
-        node, length = waiting.popleft()
-        if not node.next_functions:  # the leaf: the first token
-            return length
-        for part in _inputs(node):
-            if part not in seen:
-                seen.add(part)
-                waiting.append((part, length + 1))
-    return 0
-
-
-def fade_with_length(short: int, long: int, *, width: int, seed: int = 0) -> float:
-    """Return what is left of attention's norms when a sequence grows longer.
-
-    The median over draws and all distances but 0 of the long sequence, divided by that
-    of the short one.
+    The longer sequence begins with the shorter one, under the same layers; the median
+    over 32 draws of the norm's ratio to that in the shorter one.
 
     Args:
         short: Number of tokens, at least 2.
-        long: Another number of tokens.
+        long: Number of tokens of the longer sequence.
+        distance: The distance, within the shorter one.
         width: Width of the layer.
         seed: Seed of weights and tokens.
 
@@ -262,12 +221,15 @@ def fade_with_length(short: int, long: int, *, width: int, seed: int = 0) -> flo
         ValueError: If a number is out of range.
     """
     require_int("short", short, 2, MAX_SEQ_LEN)
-    require_int("long", long, 2, MAX_SEQ_LEN)
+    require_int("long", long, short, MAX_SEQ_LEN)
+    require_int("distance", distance, 0, short - 1)
     before, after = (
-        jacobian_norms("attention", seq_len=n, width=width, seed=seed)[:, 1:].median()
+        jacobian_norms(
+            "attention", seq_len=n, width=width, seed=seed, num_draws=MAX_DRAWS
+        )[:, distance]
         for n in (short, long)
     )
-    return float(after / before)
+    return float((after / before).median())
 
 
 def first_below(norms: Tensor, limit: float) -> int | None:
@@ -305,9 +267,10 @@ def decay_a_step(norms: Tensor) -> float | None:
     return (end / start) ** (1 / (len(norms) - 1 - half))
 
 
-def _draw(
+def draw_cell(
     cell: str, width: int, forget_bias: float | None, generator: torch.Generator
 ) -> CellWeights:
+    """Return an untrained cell in float64, biases as rows (1, ·)."""
     weights = initial_weights(
         cell,
         input_size=width,
@@ -319,7 +282,8 @@ def _draw(
     return CellWeights(*(row if row.ndim == 2 else row[None] for row in rows))
 
 
-def _attention_layer(width: int, generator: torch.Generator) -> MultiHeadAttention:
+def draw_attention(width: int, generator: torch.Generator) -> MultiHeadAttention:
+    """Return an untrained layer in float64: two heads, or one where d is odd."""
     heads = NUM_HEADS if width % NUM_HEADS == 0 else 1
     return MultiHeadAttention(width, heads, generator=generator).double()
 
@@ -337,10 +301,6 @@ def _as_query(k: Tensor, v: Tensor, output: Tensor, weights: Tensor) -> Tensor:
     return by_scores.mT @ k / math.sqrt(k.shape[-1])
 
 
-def _inputs(node: Node) -> list[Node]:
-    return [part for part, _ in node.next_functions if part is not None]
-
-
 def _through(by_sums: Tensor, weight: Tensor, hidden_size: int) -> Tensor:
     """Lead derivatives by the sums of each block on through the weights.
 
@@ -352,6 +312,9 @@ def _through(by_sums: Tensor, weight: Tensor, hidden_size: int) -> Tensor:
     Returns:
         (draws, T, hidden, columns).
     """
-    by_block = by_sums.unflatten(-1, (-1, hidden_size))
-    blocks = weight.unflatten(-2, (-1, hidden_size))
-    return torch.einsum("dtbh,dbhc->dthc", by_block, blocks)
+    by_block = by_sums.unflatten(-1, (-1, hidden_size))[..., None].unbind(2)
+    first, *others = weight.unflatten(-2, (-1, hidden_size))[:, None].unbind(2)
+    led = by_block[0] * first
+    for slopes, rows in zip(by_block[1:], others, strict=True):
+        led.addcmul_(slopes, rows)
+    return led

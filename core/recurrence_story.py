@@ -11,10 +11,11 @@ from typing import NamedTuple
 from torch import Tensor
 
 from core.captions import figure, listed, percent
+from core.chains import Chains
 from core.forget_bias import HIDDEN_SIZE, LstmRun
 from core.growth import Crossing, Curve, Fit, crossing, fit_exponent, local_exponents
 from core.layer_memory import score_bytes, state_bytes
-from core.path_length import Chains, decay_a_step, first_below
+from core.path_length import decay_a_step, first_below
 from core.scaling import trial_band
 from core.training import TrainConfig
 
@@ -22,9 +23,15 @@ NAMES = {"rnn": "RNN", "gru": "GRU", "lstm": "LSTM", "attention": "attention"}
 PATHS = {"rnn": "O(n)", "lstm": "O(n)", "attention": "O(1)"}
 WAITS = {"rnn": "n", "lstm": "n", "attention": "1"}
 COSTS = {"rnn": "O(n\u00a0d²)", "lstm": "O(n\u00a0d²)", "attention": "O(n²\u00a0d)"}
+_FIXED_COST = (
+    "Below its range a fit does not hold; the fixed cost of a call rules there:"
+)
+_FEWEST = 3  # lengths of a fit
 _NEAR_HALF = 0.6
 _LEARNT = 0.99
 _MIB = 2**20
+_FLATTER = 0.25  # a slope that is smaller than the fit by as much
+_RAISED = str.maketrans("0123456789.-", "⁰¹²³⁴⁵⁶⁷⁸⁹˙⁻")
 
 
 class TheoryRow(NamedTuple):
@@ -130,11 +137,11 @@ def crossings_of(curves: Mapping[str, Curve]) -> dict[str, Crossing]:
 
 
 def rules_of(curves: Mapping[str, Curve], longest: int) -> dict[str, float]:
-    """Return the crossings that a picture up to ``longest`` shows, by their words."""
+    """Return the measured crossings up to a length, by the words at their rules."""
     return {
         f"attention passes {NAMES[name]}": at.seq_len
         for name, at in crossings_of(curves).items()
-        if at.seq_len <= longest
+        if at.measured and at.seq_len <= longest
     }
 
 
@@ -146,42 +153,65 @@ def time_sentences(curves: Mapping[str, Curve], width: int) -> list[str]:
         width: Width d of the layers.
     """
     fits = fits_of(curves)
-    if not fits:
+    if all(len(curve.lengths) < _FEWEST for curve in curves.values()):
         return ["Too few lengths are measured for a fit."]
     powers = [
-        f"n^{fit.exponent:.2f} ({NAMES[name]}, n = {fit.low:,} to {fit.high:,})"
+        f"{power(fit.exponent)} ({NAMES[name]}, n = {fit.low:,} to {fit.high:,})"
         for name, fit in fits.items()
     ]
-    sentences = [f"Time grows as {listed(powers)}."]
-    limit = limit_sentence(curves)
-    if limit:
-        sentences.append(limit)
-    return [*sentences, _crossing_sentence(curves, width)]
+    bent = [NAMES[name] for name in curves if name not in fits]
+    found = [
+        f"Time grows as {listed(powers)}." if powers else None,
+        f"Not settled to a power at these lengths: {listed(bent)}." if bent else None,
+        limit_sentence(curves),
+        _crossing_sentence(curves, width),
+    ]
+    return [sentence for sentence in found if sentence]
+
+
+def power(exponent: float) -> str:
+    """Return a power of the length with its exponent raised: ``n¹˙⁹⁷``."""
+    return "n" + f"{exponent:.2f}".translate(_RAISED)
 
 
 def limit_sentence(curves: Mapping[str, Curve]) -> str | None:
-    """Say where the fits do not hold; None where they hold at every length."""
-    fits = fits_of(curves)
-    short = {
-        n: c for n, c in curves.items() if n in fits and fits[n].low > c.lengths[0]
-    }
-    if not short:
-        return None
-    slopes = [
-        f"n^{local_exponents(curve)[0]:.2f} ({NAMES[name]})"
-        for name, curve in short.items()
-    ]
-    low, high = next(iter(short.values())).lengths[:2]
+    """Say where the fits do not hold; None where they hold at every length.
+
+    A fixed cost is named only where every slope below the range is clearly flatter than
+    the fit, as a fixed cost makes it.
+    """
+    bent: list[str] = []
+    flat: dict[str, list[str]] = {}  # by the two lengths
+    for name, fit in fits_of(curves).items():
+        lengths = curves[name].lengths
+        slopes = local_exponents(curves[name])[: lengths.index(fit.low)]
+        if slopes and all(slope < fit.exponent - _FLATTER for slope in slopes):
+            start = f"from n = {lengths[0]} to {lengths[1]} it is "
+            flat.setdefault(start, []).append(f"{power(slopes[0])} ({NAMES[name]})")
+        elif slopes:
+            bent.append(f"at n = {fit.low:,} ({NAMES[name]})")
+    found = []
+    if flat:
+        starts = listed([start + listed(slopes) for start, slopes in flat.items()])
+        found.append(f"{_FIXED_COST} {starts}.")
+    if bent:
+        found.append(f"The slope changes {listed(bent)}; below, the fit does not hold.")
+    return " ".join(found) or None
+
+
+def left_out_sentence(left_out: Mapping[str, int]) -> str | None:
+    """Say what was not measured since it would have taken too long; None if nothing.
+
+    Args:
+        left_out: Model -> the first length left out.
+    """
+    left = [f"{NAMES[name]} from n = {at:,} on" for name, at in left_out.items()]
     return (
-        "Below its range a fit does not hold; the fixed cost of a call rules there: "
-        f"from n = {low} to {high} it is {listed(slopes)}."
+        f"Left out: {listed(left)}; a measurement would take over 0.3 s, judged by "
+        "half the length."
+        if left
+        else None
     )
-
-
-def skipped_sentence(skipped: Mapping[str, Sequence[int]]) -> str | None:
-    """Say what was not measured since it would have taken too long; None if nothing."""
-    left = [f"{NAMES[name]} from n = {min(at):,} on" for name, at in skipped.items()]
-    return f"Skipped, over 0.3 s a measurement: {listed(left)}." if left else None
 
 
 def theory_rows(
@@ -202,7 +232,7 @@ def theory_rows(
             WAITS[name],
             _counted(*(found.longest for found in chains[name])),
             COSTS[name],
-            _measured(fits.get(name)),
+            _measured(fits.get(name), curves[name]),
         )
         for name in curves
     ]
@@ -270,16 +300,17 @@ def _crossing_sentence(curves: Mapping[str, Curve], width: int) -> str:
         )
     parts = [
         f"the {NAMES[name]} at n ≈ {_rounded(at.seq_len)}"
-        + ("" if at.measured else " (the fits carried on)")
+        + ("" if at.measured else " (fits)")
         for name, at in found.items()
     ]
     return f"At d = {width} attention takes longer than {listed(parts)}."
 
 
-def _measured(fit: Fit | None) -> str:
+def _measured(fit: Fit | None, curve: Curve) -> str:
     if fit is None:
-        return "too few lengths"
-    return f"n^{fit.exponent:.2f} for n = {fit.low:,} to {fit.high:,}"
+        few = len(curve.lengths) < _FEWEST
+        return "too few lengths" if few else "not settled at these lengths"
+    return f"{power(fit.exponent)} for n = {fit.low:,} to {fit.high:,}"
 
 
 def _counted(first: int, second: int) -> str:
@@ -287,8 +318,8 @@ def _counted(first: int, second: int) -> str:
 
 
 def _range(shares: Sequence[float]) -> str:
-    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    low, high = percent(min(shares)), percent(max(shares))
+    return low if low == high else f"{low} to {high}"
 
 
 def _share(kept: float | None) -> str:

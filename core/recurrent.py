@@ -157,6 +157,33 @@ def run_steps(
     return states
 
 
+def run_over(cell: str, tokens: Tensor, weights: CellWeights) -> Tensor:
+    """Return what ``run_steps`` does for several draws at once, without a graph.
+
+    What the tokens add is worked out for all positions beforehand; only the hidden
+    state has to wait.
+
+    Args:
+        cell: "rnn", "gru" or "lstm".
+        tokens: (draws, T, input).
+        weights: Stacked, with a leading size of draws; biases (draws, 1, ·).
+
+    Returns:
+        The state after every position, (draws, T, state).
+    """
+    hidden_size = weights.hidden_weight.shape[-1]
+    state = tokens.new_zeros(len(tokens), 1, state_size(cell, hidden_size))
+    rows, states = weights.hidden_weight.mT.contiguous(), []
+    with torch.no_grad():
+        from_input = tokens @ weights.input_weight.mT + weights.input_bias
+        for row in from_input.split(1, dim=1):
+            hidden = state[..., :hidden_size]
+            from_hidden = torch.baddbmm(weights.hidden_bias, hidden, rows)
+            state = UNITS[cell](row, from_hidden, state)
+            states.append(state)
+    return torch.cat(states, dim=1)
+
+
 def initial_weights(
     cell: str,
     *,

@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,11 @@ from torch import Tensor
 
 from core.attention import MultiHeadAttention
 from core.checks import require_choice, require_divisible, require_int
-from core.growth import Curve
+from core.growth import Curve, doubts
 from core.initial import generator_from
 from core.recurrent import initial_weights, torch_layer
 from core.shipped import TABLES, origin_of, read_table, write_table
+from core.threads import one_thread
 
 MODELS = ("rnn", "lstm", "attention")
 WHATS = ("forward", "train")
@@ -33,7 +35,8 @@ _LONGEST = 0.3  # seconds that one measurement may take
 _ENOUGH = 0.05  # seconds after which repeating stops
 _MOST_REPEATS = 15
 _GROWTH = {"rnn": 2, "lstm": 2, "attention": 4}  # from one length to twice that
-_COLUMNS = ("width", "what", "model", "seq_len", "seconds", "rounds", "threads")
+_REFUSAL = "Nothing is written: measure again on a quiet machine."
+_COLUMNS = ("width", "what", "model", "seq_len", "thread_seconds", "rounds")
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,11 @@ class Timing(NamedTuple):
         model: "rnn", "lstm" or "attention".
         seq_len: Number of tokens n.
         what: "forward" or "train".
-        seconds: Shortest of the repeats, as other work on the machine only adds time;
-            None where it was skipped since it would have
-            taken longer than 0.3 s.
-        repeats: How often it ran after a first pass that is not counted.
+        seconds: Processor time of one thread, the shortest of the repeats, as other
+            work on the machine only adds to it; None where it was skipped since it
+            would have taken over 0.3 s.
+        repeats: How often it ran after a first pass that is not counted; 0 where the
+            first pass took so long that it counts.
     """
 
     model: str
@@ -98,13 +102,18 @@ def measure(config: TimingConfig) -> Iterator[Timing]:
         ``config.total`` timings.
     """
     passes = {model: _pass_of(model, config) for model in MODELS}
+    longest = dict.fromkeys(MODELS, LENGTHS[-1])
     for _ in range(config.rounds):
         last: dict[str, float | None] = dict.fromkeys(MODELS, 0.0)
-        for seq_len in LENGTHS:
-            for model, run in passes.items():
-                timing = timed(model, seq_len, config.what, run, last[model])
-                last[model] = timing.seconds
-                yield timing
+        for seq_len, (model, run) in product(LENGTHS, passes.items()):
+            before = last[model] if seq_len <= longest[model] else None
+            with one_thread():
+                timing = timed(model, seq_len, config.what, run, before)
+            last[model] = timing.seconds
+            if timing.seconds and not timing.repeats:  # the longest that fits a turn
+                fits = timing.seconds <= _LONGEST
+                longest[model] = seq_len if fits else seq_len // 2
+            yield timing
 
 
 def timed(
@@ -113,6 +122,7 @@ def timed(
     what: str,
     run: Callable[[int], None],
     before: float | None,
+    clock: Callable[[], float] = time.thread_time,
 ) -> Timing:
     """Time one model at one length, unless that would take too long.
 
@@ -123,17 +133,23 @@ def timed(
         run: Runs the model once on that many tokens.
         before: Seconds at half the length, by which the time is judged; None where
             that was skipped.
+        clock: Seconds of computing: those of other threads and programs do not count,
+            so a busy machine lengthens nothing.
     """
-    if (
-        before is None or 2 * _GROWTH[model] * before > _LONGEST
-    ):  # a first pass and one more
+    if before is None or 2 * _GROWTH[model] * before > _LONGEST:  # a pass and one more
         return Timing(model, seq_len, what, None, 0)
-    seconds: list[float] = []
-    run(seq_len)  # the first pass prepares memory and kernels
-    while not seconds or (sum(seconds) < _ENOUGH and len(seconds) < _MOST_REPEATS):
-        start = time.perf_counter()
+
+    def once() -> float:
+        start = clock()
         run(seq_len)
-        seconds.append(time.perf_counter() - start)
+        return clock() - start
+
+    first = once()  # it prepares memory and kernels
+    if first > _LONGEST / 2:
+        return Timing(model, seq_len, what, first, 0)
+    seconds = [once()]
+    while sum(seconds) < _ENOUGH and len(seconds) < _MOST_REPEATS:
+        seconds.append(once())
     return Timing(model, seq_len, what, min(seconds), len(seconds))
 
 
@@ -159,15 +175,21 @@ def best_curves(timings: Sequence[Timing]) -> dict[str, Curve]:
     return curves
 
 
-def skipped_lengths(timings: Sequence[Timing]) -> dict[str, list[int]]:
-    """Return the lengths at which a model was never measured, by model."""
-    measured = {(t.model, t.seq_len) for t in timings if t.seconds is not None}
-    missing = sorted({(t.model, t.seq_len) for t in timings} - measured)
-    return {
-        model: [n for name, n in missing if name == model]
-        for model in MODELS
-        if any(name == model for name, _ in missing)
-    }
+def rounds_of(timings: Sequence[Timing]) -> dict[tuple[str, int], int]:
+    """Return in how many rounds each (model, length) was measured."""
+    found: dict[tuple[str, int], int] = {}
+    for timing in timings:
+        if timing.seconds is not None:
+            place = timing.model, timing.seq_len
+            found[place] = found.get(place, 0) + 1
+    return found
+
+
+def left_out(curves: Mapping[str, Curve]) -> dict[str, int]:
+    """Return the first length that a complete measurement left out, by model."""
+    ends = {model: curve.lengths[-1] for model, curve in curves.items()}
+    longer = {model: [n for n in LENGTHS if n > end] for model, end in ends.items()}
+    return {model: lengths[0] for model, lengths in longer.items() if lengths}
 
 
 class ShippedTimings(NamedTuple):
@@ -196,32 +218,33 @@ def read_timings(path: Path = TIMING) -> ShippedTimings:
             row["model"],
             int(row["seq_len"]),
             row["what"],
-            float(row["seconds"]),
+            float(row["thread_seconds"]),
             int(row["rounds"]),
         )
         timings.setdefault((int(row["width"]), row["what"]), []).append(timing)
-    how = f"{rows[0]['threads']} threads, shortest of {rows[0]['rounds']} rounds"
+    rounds = sorted({int(row["rounds"]) for row in rows})
+    count = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else f"{rounds[0]}"
+    how = f"processor time of one thread, shortest of {count} rounds"
     origin = f"{origin_of(made_by)[:-1]}, {made_by['machine']}, {how}."
     curves = {setting: best_curves(found) for setting, found in timings.items()}
     return ShippedTimings(origin, curves)
 
 
 def write_timings(
-    path: Path, curves: Mapping[tuple[int, str], Mapping[str, Curve]], *, rounds: int
+    path: Path, timings: Mapping[tuple[int, str], Sequence[Timing]]
 ) -> None:
     """Write measurements as CSV, below lines on their origin.
 
     Args:
         path: File to write.
-        curves: (width, what) -> model -> its shortest seconds.
-        rounds: Of how many rounds they are the shortest.
+        timings: (width, what) -> all that was measured; the shortest of each model and
+            length is written, and in how many rounds it was measured.
     """
-    how = rounds, torch.get_num_threads()
     rows = (
-        (width, what, model, seq_len, f"{seconds:.4g}", *how)
-        for (width, what), by_model in curves.items()
-        for model, curve in by_model.items()
-        for seq_len, seconds in zip(*curve, strict=True)
+        (width, what, model, n, f"{seconds:.4g}", rounds_of(found)[model, n])
+        for (width, what), found in timings.items()
+        for model, curve in best_curves(found).items()
+        for n, seconds in zip(*curve, strict=True)
     )
     write_table(path, _COLUMNS, rows, command="python -m core.timing", seed="0")
 
@@ -264,8 +287,11 @@ def main() -> None:
     parser.add_argument("--path", type=Path, default=TIMING)
     given = parser.parse_args()
     configs = [TimingConfig(w, what, given.rounds) for w in WIDTHS for what in WHATS]
-    curves = {(c.width, c.what): best_curves(list(measure(c))) for c in configs}
-    write_timings(given.path, curves, rounds=given.rounds)
+    timings = {(c.width, c.what): list(measure(c)) for c in configs}
+    found = doubts({setting: best_curves(every) for setting, every in timings.items()})
+    if found:
+        parser.exit(1, "\n".join([*found, _REFUSAL]) + "\n")
+    write_timings(given.path, timings)
 
 
 if __name__ == "__main__":

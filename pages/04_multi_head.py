@@ -23,6 +23,7 @@ with controls.sidebar("heads") as c:
         case = hunt_view.choose_case(c)
     if mistakes.open:
         mistake = hunt_view.choose_mistake(c)
+    asked = heads_view.asked_sizes()
     text = c.words("the cat sat on the mat")
     d_model = c.listed("Width of a token, d_model", "d_model", heads_view.WIDTHS, 64)
     in_core = st.container()  # what depends on d_model, known to core
@@ -45,9 +46,11 @@ with parts.loading(heads_view.HEIGHT):
 with parts.explained():
     if not cost.open:
         with in_core:
-            num_heads = heads_view.choose_heads(c, d_model)
-            if heads.open or hunt.open or mistakes.open:
-                head = heads_view.choose_head(c, num_heads, mean=heads.open)
+            num_heads = heads_view.choose_heads(c, d_model, asked)
+            if heads.open:
+                head = heads_view.choose_head(c, num_heads)
+            if hunt.open or mistakes.open:
+                head = hunt_view.choose_head(c, num_heads)
     words = tokens.split_into_tokens(text)
     if cost.open:
         with cost:
@@ -80,7 +83,7 @@ with parts.explained():
             heads_view.VIEWS[[t.open for t in tabs].index(True)], seen
         )
 
-if heads.open or concatenate.open:
+if heads.open:
     heads_view.predict()
 parts.try_it("heads", heads_view.EXPERIMENTS)
 parts.limits(

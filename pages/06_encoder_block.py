@@ -11,11 +11,7 @@ import streamlit as st
 from pages._ui import block_view, controls, depth_view, frame, parts
 
 page = frame.guard(__file__)
-parts.head(
-    page,
-    r"\begin{aligned}\text{post: }&\mathrm{LN}(x + f(x))\\"
-    r"\text{pre: }&x + f(\mathrm{LN}(x))\end{aligned}",
-)
+top = st.container()
 views = {  # name -> its controls, its picture
     "Block": (block_view.choose_walk, block_view.draw_block),
     "Depth": (depth_view.choose_stack, depth_view.draw_start),
@@ -29,6 +25,8 @@ shown = [tab.open for tab in tabs].index(True)
 choose, draw = list(views.values())[shown]
 with controls.sidebar("block") as c:
     settings = choose(c)
+with top:
+    parts.head(page, block_view.formula(settings))
 
 with tabs[shown], parts.explained(), parts.loading(540):
     draw(settings)
@@ -46,7 +44,7 @@ parts.predict(
 )
 parts.try_it("block", block_view.EXPERIMENTS)
 parts.limits(
-    "Random weights in the first two views, one toy task in the third: width 32, "
-    "sequences of 20, no warm-up. Other tasks, widths and learning rates may end "
+    "Only the runs of Training learned, one toy task: width 32, sequences of 20, no "
+    "warm-up. Other tasks, widths and learning rates may end "
     "otherwise. Times hold for this machine at this moment."
 )

@@ -12,6 +12,7 @@ from core.depth import (
     DEPTHS,
     MOMENTS,
     RATES,
+    RECIPE,
     DepthRun,
     DepthStep,
     LayerNorms,
@@ -69,13 +70,17 @@ def test_the_start_is_told_by_last_size_and_ratio_of_gradients():
         "(post-norm); the gradient of the first layer is 2 (pre-norm) and 0.5 "
         "(post-norm) times that of the last."
     )
+    found = {"pre-norm": norms([1.0, 2.0], [0.5])}
+    assert story.start_sentence(found) == (
+        "After 1 layer the tokens have a root mean square of 2.00 (pre-norm)."
+    )
 
 
 def test_runs_are_counted_by_depth_and_variant():
     runs = [run(PRE, depth, 1.0, seed=s) for depth in DEPTHS for s in (0, 1)]
     runs += [run(POST, 2, 0.95), run(POST, 2, 0.94, seed=1), run(POST, 24, 0.5)]
     said = story.runs_sentence(runs, (PRE, POST))
-    assert said.startswith("Runs of 2 that answer 95 % or more after 150 steps")
+    assert said.startswith("Learned (≥ 95 %), of 2 seeds, in 150 steps at depth 2, 6")
     assert "pre-norm 2, 2, 2, 2; post-norm 1, 0, 0, 0." in said
 
 
@@ -92,10 +97,13 @@ def test_stalled_runs_are_counted_and_no_law_is_made_of_them():
 
 def test_trained_runs_are_told_by_what_reaches_their_first_layer():
     runs = [run(PRE, 6, 1.0, first=first) for first in (0.5, 0.004)]
+    runs[1] = runs[1]._replace(loss=0.25)
     said = story.trained_sentence([*runs, run(POST, 12, 0.5)], 6)
     assert said == (
-        "After training 6 layers the gradient of the first is 0.002 to 0.25 (pre-norm) "
-        "times that of the last, over the seeds."
+        "6 layers, trained to a loss of 0.25 to 0.5 (pre-norm): the gradient of the "
+        "first is 0.002 to 0.25 (pre-norm) times that of the last, over the seeds; at "
+        "the start it was 0.778 to 0.778 (pre-norm). Lengths of gradients compare only "
+        "at like losses."
     )
 
 
@@ -108,7 +116,18 @@ def test_watched_runs_are_told_by_their_last_step():
     assert story.watched_sentence(steps) == (
         "pre-norm, seed 0: loss 0.250; post-norm, seed 1: 50 % right."
     )
-    assert story.live_cost_sentence() == "4 runs of 150 steps, taking turns."
+
+
+def test_the_cost_of_watching_follows_the_depth():
+    seconds = []
+    for layers in (2, 24):
+        said = story.live_cost_sentence(layers)
+        assert said.startswith("4 runs of 150 steps, taking turns: ")
+        assert said.endswith(" s or more on two idle CPU cores.")
+        seconds.append(float(said.split()[7]))
+        step = 32 * replace(RECIPE.model, num_layers=layers).step_seconds
+        assert seconds[-1] == pytest.approx(600 * step, abs=0.5)
+    assert seconds[1] > 10 * seconds[0]
 
 
 def test_a_row_is_told_with_its_numbers():
@@ -116,14 +135,23 @@ def test_a_row_is_told_with_its_numbers():
     said = story.layer_norm_sentence(found, 0.1)
     assert f"biased variance {float(found.steps.variance):.4f}" in said
     assert "root of variance + 0.1 = " in said
-    said = story.misreading_sentence(found)
+    said = story.misreading_sentence(found, 0.1)
     assert said.count("by ") == 2
     assert "with eps outside the root" in said
+    said = story.misreading_sentence(norm_a_row(4, 0.0, 0), 0.0)
+    assert said.count("by ") == 1
+    assert "outside" not in said
+    assert said.endswith("With eps 0 its place plays no part.")
 
 
 def test_hooks_counts_and_times_are_told_as_measured():
-    assert "called 2 times and handed weights 0 times" in story.hook_sentence(
-        HookCalls(2, 0)
+    said = story.hook_sentence(HookCalls(12, 0), 12)
+    assert said.startswith(
+        "Hooks on the attention of 12 built-in layers were called 12 times in all and "
+        "handed weights 0 times"
+    )
+    assert "of 1 built-in layer were called once" in story.hook_sentence(
+        HookCalls(1, 0), 1
     )
     assert story.count_sentence(7, 7) == "Both stacks have 7 parameters."
     assert "Our stack has 7 parameters, the built-in one 8" in story.count_sentence(

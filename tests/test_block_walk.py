@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.testing import assert_close
 
 from core.block_walk import change_when_idle, size, walk_block, walk_stack
@@ -45,6 +46,41 @@ def test_the_points_stand_in_the_order_of_the_papers():
         bare = block(norm_first=norm_first, residual=False)
         names = [point.name for point in walk_block(bare, x)]
         assert names == [name for name in order if not name.endswith("sum")]
+
+
+@each_order
+@with_and_without
+def test_every_part_gives_at_its_point_what_it_gives_in_the_block(norm_first, residual):
+    layer, x = block(norm_first=norm_first, residual=residual), normal(5, 6)
+    with torch.no_grad():
+        for norm in (layer.attention_norm, layer.feed_forward_norm):
+            norm.weight.uniform_(0.5, 2, generator=torch.Generator().manual_seed(1))
+    given = {}
+    parts = {
+        "attention_norm": layer.attention_norm,
+        "attention": layer.attention,
+        "feed_forward_norm": layer.feed_forward_norm,
+        "expand": layer.feed_forward.expand,
+        "contract": layer.feed_forward.contract,
+    }
+    for name, part in parts.items():
+        part.register_forward_hook(
+            lambda module, _, output, name=name: given.update({name: output[0]})
+        )
+    with torch.no_grad():
+        layer(x[None])
+    wanted = dict(given) | {"expand": F.gelu(given["expand"])}
+    points = {point.name: point.value for point in walk_block(layer, x)}
+    for name, value in wanted.items():
+        assert_close(points[name], value, **EXACT)
+
+
+def test_the_last_norm_reads_what_leaves_the_block():
+    walk = walk_stack(
+        **SHAPES, seq_len=5, number=2, norm_first=True, residual=True, seed=0
+    )
+    *_, out, last = walk.points
+    assert_close(last.value, F.layer_norm(out.value, (6,)))
 
 
 @each_order

@@ -170,6 +170,13 @@ def test_without_shortcuts_each_part_stands_alone():
     assert_close(post(x), by_hand, **EXACT)
 
 
+def test_without_shortcuts_dropout_still_acts_on_what_leaves_the_block():
+    layer, x = block(residual=False, dropout=0.5), normal(2, TOKENS, D_MODEL)
+    dropped = layer(x) == 0
+    assert 0.2 < dropped.double().mean() < 0.8
+    assert not (layer.eval()(x) == 0).any()
+
+
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_shortcuts_change_no_weight(norm_first):
     layers = [block(norm_first=norm_first, residual=r) for r in (True, False)]

@@ -6,8 +6,11 @@ from itertools import islice
 import pytest
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.testing import assert_close
 
+from core import built_in
+from core.blocks import EncoderBlock
 from core.built_in import (
     BuiltInClassifier,
     TimedTurn,
@@ -18,8 +21,10 @@ from core.built_in import (
     run_blocks,
     shortcut_code,
     time_stacks,
+    timed_config,
     timings,
     to_torch_encoder,
+    weights_handed_over,
     weights_seen_by_hooks,
 )
 from core.models import ClassifierConfig, TransformerClassifier
@@ -89,14 +94,17 @@ def test_a_hook_on_the_built_in_attention_is_called_without_weights():
     assert weights_seen_by_hooks(replace(LAB, num_layers=5)) == (5, 0)
 
 
-def test_such_a_hook_finds_weights_where_they_are_asked_for():
-    # So the hooks above would have seen them.
+def test_the_same_hooks_find_weights_where_a_layer_asks_for_them():
     encoder = to_torch_encoder(list(TransformerClassifier(LAB).blocks)).eval()
-    attention, seen = encoder.layers[0].self_attn, []
-    attention.register_forward_hook(lambda module, x, output: seen.append(output[1]))
     x = random_tokens(LAB, batch=1)
-    attention(x, x, x, need_weights=True)
-    assert seen[0].shape == (1, 61, 61)  # and even then the mean over the heads
+    assert weights_handed_over(encoder, x) == (2, 0)
+    attention = encoder.layers[0].self_attn
+    attend = attention.forward
+    attention.forward = lambda *tokens, **options: attend(
+        *tokens, **options | {"need_weights": True}
+    )
+    assert weights_handed_over(encoder, x) == (2, 1)
+    assert not attention._forward_hooks
 
 
 @pytest.mark.parametrize(
@@ -138,6 +146,65 @@ def test_turns_alternate_and_time_both_stacks():
     turns = list(time_stacks(QUICK, 2))
     assert [turn.kind for turn in turns] == ["forward", "train step"] * 2
     assert all(turn.ours > 0 and turn.built_in > 0 for turn in turns)
+
+
+def test_every_second_turn_goes_the_other_way_and_times_keep_their_names(monkeypatch):
+    called = []
+
+    def lasting(seconds):
+        return lambda: called.append(seconds) or seconds
+
+    monkeypatch.setattr(built_in, "_forwards", lambda _: (lasting(1), lasting(2)))
+    monkeypatch.setattr(built_in, "_steps", lambda _: (lasting(3), lasting(4)))
+    monkeypatch.setattr(built_in, "_seconds_of", lambda run: run())
+    turns = list(time_stacks(QUICK, 3))
+    assert called[:4] == [1, 2, 3, 4]  # to warm up
+    assert called[4:] == [1, 2, 3, 4, 2, 1, 4, 3, 1, 2, 3, 4]
+    assert turns == [("forward", 1, 2), ("train step", 3, 4)] * 3
+
+
+def test_what_is_timed_is_ours_and_then_the_built_in():
+    steps = [step.__self__.model for step in built_in._steps(QUICK)]
+    assert [type(model) for model in steps] == [
+        TransformerClassifier,
+        BuiltInClassifier,
+    ]
+    for run, kind, other in zip(
+        built_in._forwards(QUICK),
+        (EncoderBlock, nn.TransformerEncoder),
+        (nn.TransformerEncoder, EncoderBlock),
+        strict=True,
+    ):
+        seen = []
+        with register_module_forward_hook(lambda part, *_, to=seen: to.append(part)):
+            run()
+        assert any(isinstance(part, kind) for part in seen)
+        assert not any(isinstance(part, other) for part in seen)
+
+
+def test_parity_runs_each_stack_once(monkeypatch):
+    called = []
+    run = built_in.run_blocks
+    monkeypatch.setattr(
+        built_in, "run_blocks", lambda *args: called.append(args) or run(*args)
+    )
+    built_in.encoder_parity(SMALL, dtype=torch.float64)
+    assert len(called) == 1
+    monkeypatch.setattr(built_in, "run_blocks", lambda blocks, tokens: tokens)
+    assert not built_in.encoder_parity(SMALL, dtype=torch.float64).agrees
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batch"), [({}, 64), ({"d_model": 128, "num_layers": 12}, 16)]
+)
+def test_what_is_timed_has_the_largest_batch_that_fits(sizes, batch):
+    model = replace(LAB, **sizes, norm_first=False)
+    config = timed_config(model)
+    assert config.model == model
+    assert config.batch_size == batch
+    if batch < 64:
+        with pytest.raises(ValueError, match="must be at most"):
+            replace(config, batch_size=2 * batch)
 
 
 def test_medians_and_ratio_are_those_within_a_turn():

@@ -42,6 +42,7 @@ from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
 from core.charts.records import grid_frame, live_frame
+from core.charts.sums import summed_frame, summed_heatmap
 from core.charts.tidy import (
     bars_frame,
     comparison_frame,
@@ -117,9 +118,21 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
     ),
     "multiples of values": (
         multiples,
-        {"kind": "encoding", "across": 7, "down": 3, "limit": 2.0},
+        {
+            "kind": "encoding",
+            "across": 7,
+            "down": 3,
+            "limit": 2.0,
+            "row_labels": True,
+        },
         side_by_side({"1": MAP, "2": MAP}, "xy").frame,
         side_by_side({"1": MAP}, "xy").frame,
+    ),
+    "summed_heatmap": (
+        summed_heatmap,
+        {"show_values": True},
+        summed_frame(torch.tensor([[0.5, 0.25], [0.0, 0.0]]), "ab"),
+        summed_frame(torch.eye(3), "abc", mask=torch.zeros(3, 3, dtype=torch.bool)),
     ),
     "comparison": (
         comparison,
@@ -490,6 +503,18 @@ def test_a_heat_map_ends_its_colours_where_its_limit_says():
         scale = spec["layer"][0]["encoding"]["color"]["scale"]
         assert scale["domain"] == ends
         assert scale["scheme"] == MATRIX_KINDS[kind].scheme
+
+
+@pytest.mark.parametrize(
+    ("options", "ticks"),
+    [({}, [0.1, 10, 100]), ({"zero": False}, [0.1, 1, 10, 100])],
+)
+def test_a_logarithmic_comparison_holds_a_place_of_0_unless_told_not_to(options, ticks):
+    frame = EXAMPLES["comparison"][2]
+    drawn = {"series": ("a",), "domain": (0.1, 100.0), "log": True} | options
+    axis = comparison(frame, **drawn).to_dict()["layer"][0]["encoding"]["x"]["axis"]
+    assert axis["values"] == pytest.approx(ticks)
+    assert ("'0'" in axis["labelExpr"]) == (len(ticks) == 3)
 
 
 def test_wrong_options_are_refused_with_a_sentence():

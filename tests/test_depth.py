@@ -27,6 +27,7 @@ from core.depth import (
 )
 from core.models import TransformerClassifier
 from core.tasks import marker_task
+from core.training import TRAIN_SEED, Trainer
 
 PRE, POST = Variant(True, True), Variant(False, True)
 
@@ -93,15 +94,43 @@ def test_runs_that_are_watched_take_turns_and_train_as_if_alone(monkeypatch):
     assert sum(own) / 2 == alone.loss
 
 
+@pytest.mark.parametrize("residual", [True, False])
+def test_both_orders_are_watched_with_or_without_shortcuts(monkeypatch, residual):
+    monkeypatch.setattr(depth, "RECIPE", replace(RECIPE, max_steps=1, eval_every=1))
+    seen = {step.variant for step in watch_depth(2, residual=residual)}
+    assert seen == {Variant(True, residual), Variant(False, residual)}
+
+
+def test_runs_keep_to_their_learning_rate(monkeypatch):
+    monkeypatch.setattr(depth, "RECIPE", replace(RECIPE, max_steps=2, eval_every=2))
+    trainer = Trainer(depth.depth_config(PRE, 2, 0, 0.01))
+    wanted = [trainer.step().loss for _ in range(2)]
+    watched = list(watch_depth(2, residual=True, rate=0.01))
+    own = [step.loss for step in watched if (step.variant, step.seed) == (PRE, 0)]
+    assert own == wanted
+    runs = [depth.run_depth(PRE, 2, 0, rate) for rate in (0.01, 1e-3)]
+    assert runs[0].loss == sum(wanted) / 2
+    assert runs[1].loss != runs[0].loss
+    assert [run.rate for run in runs] == [0.01, 1e-3]
+
+
 def test_a_run_is_measured_before_and_after_and_its_loss_is_that_of_its_end(
     monkeypatch,
 ):
     monkeypatch.setattr(depth, "RECIPE", replace(RECIPE, max_steps=12, eval_every=12))
-    run = depth.run_depth(PRE, 2, seed=0)
-    fresh = norms_at_start(PRE, 2, 0)
-    assert torch.equal(run.norms[MOMENTS[0]].activations, fresh.activations)
-    assert not torch.allclose(run.norms[MOMENTS[1]].activations, fresh.activations)
+    run, twin = (
+        depth.run_depth(PRE, 2, seed=0),
+        Trainer(depth.depth_config(PRE, 2, 0)),
+    )
+    losses = [twin.step().loss for _ in range(12)]
+    assert run.loss == pytest.approx(sum(losses[2:]) / 10, abs=1e-12)
     assert run.steps == 12
+    batch = marker_task(32, 20, seed=TRAIN_SEED)
+    ends = norms_at_start(PRE, 2, 0), norms_by_layer(twin.model, *batch)
+    for moment, norms in zip(MOMENTS, ends, strict=True):
+        assert torch.equal(run.norms[moment].activations, norms.activations)
+        assert torch.equal(run.norms[moment].gradients, norms.gradients)
+    assert not torch.allclose(ends[0].activations, ends[1].activations)
 
 
 def test_a_written_table_reads_back_the_same(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from core import heads_story as story
+from core.head_parity import GRADIENTS
 from core.heads import HeadsSeen, attend_heads, head_costs, head_differences
 from core.initial import generator_from
 from core.mistakes import MISTAKES, STAGES, see_mistake
@@ -24,6 +25,14 @@ def test_a_head_reads_the_whole_token_and_writes_its_share():
     said = story.reads_sentence(see())
     assert said == "Every head reads all 64 numbers of a token and writes 8 of them."
     assert story.reads_sentence(see(num_heads=1)).startswith("The one head reads all")
+
+
+def test_the_way_of_a_token_is_said_with_every_width():
+    assert story.split_line(see()) == (
+        "One token: 64 numbers → each of 8 heads reads all 64, writes 8 → "
+        "concatenate: 8 × 8 = 64 → W_O → 64"
+    )
+    assert "the one head reads all 64, writes 64" in story.split_line(see(num_heads=1))
 
 
 def test_the_difference_of_heads_is_said_with_the_pair_furthest_apart():
@@ -119,7 +128,7 @@ def test_the_spread_of_the_packed_projection_is_measured_beside_separate_ones():
 def test_differences_are_listed_and_0_is_called_exact():
     parity = Parity({"output": 0.0, "weights": 2.5e-8, "gradient": 1.25}, 1e-6)
     assert story.parity_rows(parity) == [
-        ("output", "exactly 0"), ("weights", "2.5e-08"), ("gradient", "1.250"),
+        ("output", "exactly 0"), ("weights", "2.5e-08"), ("gradient", "1.25"),
     ]  # fmt: skip
 
 
@@ -153,17 +162,63 @@ def test_a_mistake_is_said_with_its_sizes_or_with_none():
     seen = see()
     found = see_mistake(seen, MERGE)
     size = found.parity.differences["output"]
-    said = story.mistake_sentence(found, 1)
+    said = story.mistake_sentence(found, seen, 1)
     assert said == (
         "Head 1: every row sums to 1. Against PyTorch the weights agree, the output is "
-        f"off by up to {size:.3f}."
+        f"off by up to {size:.3g}."
     )
-    off = story.mistake_sentence(see_mistake(seen, MASK), 2)
+    off = story.mistake_sentence(see_mistake(seen, MASK), seen, 2)
     assert "Head 2: 1 of 6 rows sum to 0, the others to 1" in off
-    assert "the weights are off by up to 1.000" in off
+    assert "Framed: 15 keys that should be hidden get up to 1." in off
+    assert "the weights are off by up to 1, the output" in off
     one = see(num_heads=1)
-    silent = story.mistake_sentence(see_mistake(one, MERGE), 1)
+    silent = story.mistake_sentence(see_mistake(one, MERGE), one, 1)
     assert silent.endswith("Here this mistake changes nothing.")
+
+
+def test_the_row_sums_said_are_those_of_the_head_that_is_drawn():
+    seen = see()
+    found = see_mistake(seen, AXIS)
+    low, high = (f(found.weights[1].sum(dim=1)) for f in (torch.min, torch.max))
+    said = story.mistake_sentence(found, seen, 2)
+    assert f"Head 2: rows sum to {low:.2f} up to {high:.2f}." in said
+    assert said != story.mistake_sentence(found, seen, 1).replace("Head 1", "Head 2")
+
+
+def test_a_mistake_in_the_gradients_alone_is_said_to_be_there():
+    same = see(["a"] * 3, mask="none")
+    found = see_mistake(same, AXIS)
+    off = found.parity.differences
+    said = (
+        f"Against PyTorch only the gradients differ, by up to {max(off.values()):.3g}."
+    )
+    assert story.effect_sentence(found) == story.found_sentence(found, same) == said
+    rows = story.stage_rows(found)
+    assert rows[len(STAGES)] == (GRADIENTS[0], f"{off[GRADIENTS[0]]:.3g}")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "mask"),
+    [(["a"], "causal"), (["a", "a"], "causal"), (["a", "b"], "left padding")],
+)
+def test_scores_that_differ_are_said_where_the_softmax_hides_them(tokens, mask):
+    found = see_mistake(see(tokens, mask=mask), SCALE)
+    assert found.stages["scores"] > 1e-3
+    assert found.parity.differences["output"] < 1e-12
+    assert story.effect_sentence(found) == (
+        "The scores differ, the weights and the output do not: each row has one key or "
+        "equal keys."
+    )
+
+
+def test_what_was_hidden_is_told_with_the_sizes_of_its_stages():
+    seen = see()
+    found = see_mistake(seen, PROJECTION)
+    assert story.found_sentence(found, seen) == (
+        "Right: scores, weights, heads, concatenated. Off: output by up to "
+        f"{found.stages['output']:.3g}."
+    )
+    assert story.found_sentence(see_mistake(seen, SCALE), seen).startswith("Off: score")
 
 
 def test_the_first_stage_that_is_wrong_is_named():
@@ -183,15 +238,8 @@ def test_the_first_stage_that_is_wrong_is_named():
     one = see(num_heads=1)
     assert story.first_wrong_stage(see_mistake(one, MERGE), one) is None
     rows = story.stage_rows(see_mistake(seen, PROJECTION))
-    assert [stage for stage, _ in rows] == list(STAGES)
+    assert [stage for stage, _ in rows] == [*STAGES, *GRADIENTS]
     assert [size for _, size in rows[:4]] == ["exactly 0"] * 4
-
-
-def test_a_map_gets_its_row_sums_as_a_last_column():
-    weights = torch.tensor([[0.25, 0.5], [0.5, 0.5 - 1e-9]]).double()
-    joined = story.with_row_sums(weights)
-    assert torch.equal(joined[:, :2], weights)
-    assert joined[:, 2].tolist() == [0.75, 1.0]
 
 
 def test_one_scale_holds_the_numbers_of_several_pictures():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
@@ -64,6 +65,14 @@ def test_the_shown_row_agrees_with_pytorch_and_its_misreadings_do_not():
     assert found.parity.agrees
     assert found.parity.tolerance == 1e-12
     assert min(found.misreadings.values()) > 1e-7
+    source = torch.Generator().manual_seed(0)
+    weight, bias = torch.randn(3, 8, generator=source, dtype=torch.float64)[1:]
+    right = F.layer_norm(found.row, (8,), weight, bias, 1e-5)
+    others = misread_layer_norms(found.row, weight, bias, 1e-5)
+    assert found.misreadings == {
+        name: pytest.approx(float((other - right).abs().max()), rel=1e-9)
+        for name, other in others.items()
+    }
     before = torch.get_rng_state()
     assert torch.equal(norm_a_row(8, 1e-5, 0).row, found.row)
     assert torch.equal(torch.get_rng_state(), before)

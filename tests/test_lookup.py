@@ -15,7 +15,7 @@ from core.lookup import (
     hard_lookup,
     look_up,
     movement,
-    telling_edit,
+    telling_edits,
     temperature_sweep,
 )
 from core.tokens import token_embeddings
@@ -177,7 +177,7 @@ def test_an_edit_reaches_one_of_two_equal_words_alone():
 def test_a_telling_edit_adds_1_where_every_query_notices(which):
     for seed in range(20):
         seen = look_up(WORDS, d_model=4, d_k=3, seed=seed)
-        edit = telling_edit(seen, which)
+        edit = telling_edits(seen, which)[0]
         vectors = getattr(seen, which)
         assert edit.which == which
         assert edit.token == 8
@@ -272,4 +272,4 @@ def test_a_hard_lookup_needs_a_key_and_a_sweep_an_existing_query():
     with pytest.raises(ValueError, match=r"query \(3\) must be between 0 and 2"):
         temperature_sweep(cross(), 3)
     with pytest.raises(ValueError, match=r"which must be one of"):
-        telling_edit(cross(), "x")
+        telling_edits(cross(), "x")

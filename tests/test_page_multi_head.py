@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core import heads, mistakes
-from core.head_parity import COMPARED, parity_with_torch
+from core import captions, heads, heads_story, mistakes
+from core.head_parity import COMPARED, GRADIENTS, parity_with_torch
 from pages._ui import catalogue, heads_view, hunt_view
 from tests.test_page_masks import charts_by_title, commit, press, rows_of, text_of
 from tests.test_pages import assert_sound, open_page
@@ -91,7 +91,7 @@ def test_the_parity_badge_is_green_with_the_measured_number(precision, most):
     parity = parity_with_torch(seen.layer, seen.embeddings, seen.mask)
     badge = badge_of(app)
     assert badge.startswith(":green-badge[")
-    assert f"{parity.largest:.1e}, allowed {most:.0e}" in badge
+    assert f"{captions.distance(parity.largest)}, allowed {most:.0e}" in badge
     assert all(f"| {name} |" in text_of(app) for name in COMPARED)
     assert "All 6 queries are compared." in text_of(app)
 
@@ -140,12 +140,38 @@ def test_each_mistake_turns_the_badge_red_with_its_size(name):
     assert_sound(app)
     found = mistakes.see_mistake(see(dtype="float32"), name)
     assert badge_of(app).startswith(":red-badge[")
-    assert f"largest difference {found.parity.largest:.1e}" in badge_of(app)
-    ((spec, rows),) = charts_by_title(app).values()
-    assert spec["title"]["text"].lower().startswith(f"{name}, head 1")
-    sums = rows[rows["key"] == "all keys"]["weight"].fillna(0).tolist()
+    assert f"largest difference {found.parity.largest:.3g}" in badge_of(app)
+    rows = rows_of(app, "Head 1: weights and row sums")
+    sums = rows[rows["status"] == "sum"]["weight"].tolist()
     assert sums == pytest.approx(found.row_sums[0].tolist(), abs=1e-5)
-    assert all(f"| {stage} |" in text_of(app) for stage in mistakes.STAGES)
+    compared = [*mistakes.STAGES, *GRADIENTS]
+    assert all(f"| {stage} |" in text_of(app) for stage in compared)
+
+
+def test_the_row_sums_are_those_of_the_head_that_is_chosen():
+    name = hunt_view.MISTAKES[0]
+    app = open_heads(view=MISTAKES, mistake=name, broken_head=3)
+    seen = see(dtype="float32")
+    found = mistakes.see_mistake(seen, name)
+    rows = rows_of(app, "Head 3: weights and row sums")
+    sums = rows[rows["status"] == "sum"]["weight"].tolist()
+    assert sums == pytest.approx(found.row_sums[2].tolist(), abs=1e-5)
+    assert sums != pytest.approx(found.row_sums[0].tolist(), abs=1e-2)
+    assert heads_story.mistake_sentence(found, seen, 3) in text_of(app)
+
+
+def test_a_mistake_in_the_gradients_alone_is_red_and_called_so():
+    settings = {"text": "a a a", "mask": "none"}
+    name = hunt_view.MISTAKES[0]
+    app = open_heads(view=MISTAKES, mistake=name, **settings)
+    assert badge_of(app).startswith(":red-badge[")
+    assert "only the gradients differ, by up to" in text_of(app)
+    hunt = open_heads(view=HUNT, **settings)
+    hunt.radio[0].set_value(f"{name[:1].upper()}{name[1:]}")
+    commit(hunt)
+    said = [box.value for box in (*hunt.warning, *hunt.success)]
+    assert said
+    assert not any("its badge would be green" in text for text in said)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +205,31 @@ def test_the_hunt_asks_before_it_tells_and_explains_each_answer(case):
         app.radio[0].set_value(option)
         commit(app)
         if name == right:
-            assert "The first stage that is off: " in app.success[0].value
-            assert hunt_view.HINTS[name] in app.success[0].value
+            assert "Off: " in app.success[0].value
+            assert hunt_view.REASONS[name] in app.success[0].value
             assert not app.warning
         else:
             assert hunt_view.HINTS[name] in app.warning[0].value
             assert not app.success
+
+
+def test_the_stages_of_a_hunt_are_shown_only_on_request_and_for_that_case():
+    app = open_heads(view=HUNT, case=2)
+    assert "| stage |" not in text_of(app)
+    app.session_state["heads_stages_2"] = True
+    app.run()
+    assert "| stage |" in text_of(app)
+    app.slider[0].set_value(3).run()
+    assert "| stage |" not in text_of(app)
+
+
+def test_the_mean_is_kept_while_the_hunt_is_visited():
+    app = open_heads(head=0)
+    for view in (HUNT, HEADS):
+        app.session_state["heads_view"] = view
+        app.run()
+        assert_sound(app)
+    assert "Mean of all 8 heads" in charts_by_title(app)
 
 
 def test_the_hunt_hides_only_mistakes_that_show():
@@ -196,13 +241,13 @@ def test_the_hunt_hides_only_mistakes_that_show():
         if name in silent:
             app.radio[0].set_value(option)
             commit(app)
-            assert "it would change nothing" in app.warning[0].value
+            assert "this mistake changes nothing" in app.warning[0].value
 
 
 def test_where_no_mistake_can_show_the_hunt_says_so():
     app = open_heads(view=HUNT, mask="left padding", text="a")
     assert not app.exception
-    assert ["no mistake shows" in e.value for e in app.error] == [True]
+    assert ["no query has a key" in e.value for e in app.error] == [True]
 
 
 def test_a_hunt_without_a_choice_shows_no_answer():
@@ -227,6 +272,7 @@ def test_the_prediction_is_counted_and_each_wrong_answer_has_its_reason():
 
 def test_the_prediction_is_not_asked_where_its_answer_stands():
     assert not open_heads(view=COST).radio
+    assert not open_heads(view=CONCATENATE).radio
     assert not open_heads(view=PARITY).radio
 
 
@@ -239,6 +285,15 @@ def test_three_heads_of_ten_are_refused_in_one_sentence_with_both_numbers():
     assert "Head 1 of 2" in charts_by_title(app)
     app.text_input[0].set_value("a b").run()
     assert_sound(app)
+
+
+def test_a_refused_address_is_told_with_the_numbers_that_it_has():
+    (both,) = open_heads(d_model=7, num_heads=3).error
+    assert both.value == r"d\_model \(7\) must be divisible by num\_heads \(3\)"
+    (long,) = open_heads(num_heads="9" * 11).error
+    assert long.value == rf"num\_heads \({'9' * 11}\) must be between 1 and 16"
+    (longer,) = open_heads(num_heads="1" * 40).error
+    assert longer.value.endswith("between 1 and 16, got a number of 40 digits")
 
 
 def test_only_numbers_of_heads_that_divide_the_width_are_offered():
@@ -351,5 +406,6 @@ def test_the_page_and_core_name_the_same_choices():
     assert list(heads.MASKS) == heads_view.MASKS
     assert list(heads.DTYPES) == heads_view.PRECISIONS
     assert list(mistakes.MISTAKES) == hunt_view.MISTAKES == list(hunt_view.HINTS)
+    assert list(hunt_view.REASONS) == hunt_view.MISTAKES
     assert hunt_view.CASES == mistakes.MAX_CASES
     assert max(heads_view.WIDTHS) <= heads.MAX_D_MODEL

@@ -135,7 +135,7 @@ def test_titles_have_the_colours_of_query_key_and_value():
     ("vector", "rows", "outputs"), [("query", 1, 1), ("key", 9, 9), ("value", 0, 9)]
 )
 def test_an_edit_shows_what_moves_and_what_is_exactly_0(vector, rows, outputs):
-    app = open_lookup(view=EDIT, vector=vector, token="dog", dim=0)
+    app = open_lookup(view=EDIT, edited=vector, token="dog", dim=0)
     assert_sound(app)
     weights = rows_of(app, "Δ weights (9, 9), one head")
     output = rows_of(app, "Δ output (9, 3)")
@@ -156,8 +156,8 @@ def test_an_edit_shows_what_moves_and_what_is_exactly_0(vector, rows, outputs):
     [
         ({}, "value", ("none", "every")),
         ({"view": EDIT}, "value", ("none", "every")),
-        ({"view": EDIT, "vector": "value"}, "query", ("one", "one")),
-        ({"view": EDIT, "vector": "query"}, "key", ("every", "every")),
+        ({"view": EDIT, "edited": "value"}, "query", ("one", "one")),
+        ({"view": EDIT, "edited": "query"}, "key", ("every", "every")),
     ],
 )
 def test_the_prediction_asks_about_an_edit_that_is_not_shown(settings, asked, right):
@@ -293,7 +293,7 @@ def test_hostile_words_stay_words_in_every_stage(stage):
     [
         {"stage": "7 Guess"}, {"stage": ""}, {"view": "<script>"}, {"token": "nobody"},
         {"query": "<script>"}, {"dim": "99"}, {"d_model": "1e999"}, {"value": "nan"},
-        {"vector": "w"}, {"temperature": "-1"}, {"source": "💥"}, {"seed": "-1"},
+        {"vector": "w"}, {"edited": "w"}, {"temperature": "-1"}, {"source": "💥"}, {"seed": "-1"},
     ],
     ids=str,
 )  # fmt: skip

@@ -5,20 +5,29 @@ import torch
 from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
+from core import path_length
 from core.attention import MultiHeadAttention
 from core.initial import generator_from
 from core.path_length import (
+    MAX_SEQ_LEN,
     MODELS,
     attention_jacobians,
     cell_jacobians,
-    chains,
     decay_a_step,
     fade_with_length,
     first_below,
     jacobian_norms,
-    step_jacobians,
+    step_slopes,
 )
-from core.recurrent import CELLS, CellWeights, initial_weights, run_steps, step
+from core.recurrent import (
+    CELLS,
+    UNITS,
+    CellWeights,
+    initial_weights,
+    run_over,
+    run_steps,
+    sums,
+)
 
 
 def stacked(cell: str, draws: int, input_size: int, hidden_size: int) -> CellWeights:
@@ -57,20 +66,65 @@ def test_the_product_of_steps_is_the_jacobian_of_the_whole_unrolled_sequence(cel
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_jacobians_of_single_steps_are_those_of_autograd(cell):
+def test_the_slopes_of_units_are_the_diagonals_of_autograds_jacobian(cell):
     weights = stacked(cell, 1, 3, 5)
     size = 10 if cell == "lstm" else 5
     source = generator_from(4)
     x, state = (
         torch.randn(1, 1, n, generator=source, dtype=torch.float64) for n in (3, size)
     )
-    by_input, by_state = step_jacobians(cell, x, state, weights)
-    own = one_of(weights, 0)
-    theirs = jacobian(
-        lambda a, b: step(cell, a, b, own)[0], (x[0, 0][None], state[0, 0][None])
-    )
-    assert_close(by_input[0, 0], theirs[0][:, 0], rtol=0, atol=1e-14)
-    assert_close(by_state[0, 0], theirs[1][:, 0], rtol=0, atol=1e-14)
+    slopes = step_slopes(cell, x, state, weights)
+    assert len(slopes) == size // 5
+    parts = (*sums(x, state, weights), state)
+    theirs = jacobian(lambda a, b, s: UNITS[cell](a, b, s)[0, 0], parts)
+    for place, found in enumerate(slopes):
+        rows = slice(5 * place, 5 * place + 5)
+        for ours, whole in zip(found, theirs, strict=True):
+            assert_close(ours[0, 0], whole[rows, 0, 0].sum(0)[-len(ours[0, 0]) :])
+        own_h = theirs[2][rows, 0, 0, :5]
+        assert cell == "gru" or not own_h.any()  # an LSTM's own h acts through sums
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_running_all_draws_at_once_is_running_single_steps(cell):
+    weights = stacked(cell, 2, 3, 5)
+    x = torch.randn(2, 7, 3, generator=generator_from(1), dtype=torch.float64)
+    ours = run_over(cell, x, weights)
+    single = run_steps(cell, [part[:, None] for part in x.unbind(1)], weights)
+    assert_close(ours, torch.cat(single, dim=1), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("model", CELLS)
+def test_a_longer_sequence_only_lengthens_the_norms_of_a_cell(model):
+    short, long = (jacobian_norms(model, seq_len=n, width=3) for n in (7, 19))
+    assert_close(short, long[:, :7], rtol=1e-12, atol=0)
+
+
+def test_a_longer_sequence_keeps_the_layers_and_first_tokens_of_attention(monkeypatch):
+    seen = []
+
+    def watched(layer, tokens):
+        seen.append((layer.in_proj.weight.detach(), tokens))
+        return attention_jacobians(layer, tokens)
+
+    monkeypatch.setattr(path_length, "attention_jacobians", watched)
+    for n in (5, 11):
+        jacobian_norms("attention", seq_len=n, width=4, num_draws=1)
+    assert torch.equal(seen[0][0], seen[1][0])
+    assert torch.equal(seen[0][1], seen[1][1][:5])
+
+
+def test_attention_has_two_heads_where_the_width_allows(monkeypatch):
+    heads = []
+
+    def watched(layer, tokens):
+        heads.append(layer.num_heads)
+        return attention_jacobians(layer, tokens)
+
+    monkeypatch.setattr(path_length, "attention_jacobians", watched)
+    for width in (6, 5):
+        jacobian_norms("attention", seq_len=3, width=width, num_draws=1)
+    assert heads == [2, 1]
 
 
 def test_the_jacobian_of_attention_is_that_of_the_whole_layer():
@@ -94,7 +148,8 @@ def test_norms_are_positive_numbers_one_a_draw_and_distance(model):
 
 def test_the_norm_is_the_root_mean_square_of_the_steps_an_output_takes():
     found = jacobian_norms("rnn", seq_len=1, width=3, num_draws=1)
-    tokens = torch.randn(1, 1, 3, generator=(source := generator_from(0))).double()
+    source = generator_from(0)
+    tokens = torch.randn(1, MAX_SEQ_LEN, 3, generator=source).double()
     drawn = initial_weights("rnn", input_size=3, hidden_size=3, generator=source)
     weights = CellWeights(*(part.double() for part in drawn))
     sums = tokens[0, 0] @ weights.input_weight.T + weights.input_bias
@@ -125,26 +180,9 @@ def test_a_higher_forget_bias_keeps_more_of_the_norm():
 
 
 def test_four_times_the_tokens_leave_attention_about_a_quarter():
-    assert fade_with_length(20, 80, width=16) == pytest.approx(1 / 4, rel=0.3)
-
-
-def test_chains_grow_with_length_in_a_recurrence_and_not_in_attention():
-    for cell, a_token in (("rnn", 5), ("gru", 10), ("lstm", 11)):
-        short, long = (chains(cell, seq_len=n) for n in (8, 19))
-        assert long.longest - short.longest <= 11 * (a_token + 1)
-        assert long.longest - short.longest >= 11 * (a_token - 1)
-        assert long.shortest - short.shortest >= 11
-        assert short.shortest <= short.longest
-    attention = [chains("attention", seq_len=n) for n in (2, 8, 64)]
-    assert len(set(attention)) == 1
-
-
-def test_chains_of_one_rnn_step_counted_by_hand():
-    one, two = (chains("rnn", seq_len=n) for n in (1, 2))
-    per_step = two.longest - one.longest
-    # squeeze and product of the state, its bias, the sum, tanh: each waits in turn
-    assert per_step == 5
-    assert two.shortest - one.shortest == per_step
+    assert fade_with_length(20, 80, distance=10, width=16) == pytest.approx(
+        1 / 4, rel=0.1
+    )
 
 
 def test_the_first_distance_below_a_limit_is_where_the_norm_stays_below():
@@ -161,13 +199,21 @@ def test_the_decay_a_step_is_that_of_a_geometric_row():
     assert decay_a_step(torch.tensor([1.0, 0.0, 0.0])) is None
 
 
+def test_the_decay_a_step_is_that_of_the_second_half():
+    steps = torch.arange(21, dtype=torch.float64)
+    kinked = torch.where(steps < 10, 0.5**steps, 0.5**10 * 0.9 ** (steps - 10))
+    assert decay_a_step(kinked) == pytest.approx(0.9)
+
+
 def test_wrong_arguments_are_refused_with_a_sentence():
     with pytest.raises(ValueError, match="model must be one of 'rnn', 'gru', 'lstm'"):
         jacobian_norms("cnn", seq_len=3, width=3)
-    with pytest.raises(ValueError, match=r"seq_len \(0\) must be between 1 and 400"):
+    with pytest.raises(ValueError, match=r"seq_len \(0\) must be between 1 and 128"):
         jacobian_norms("rnn", seq_len=0, width=3)
     with pytest.raises(ValueError, match=r"width \(65\) must be between 1 and 64"):
-        chains("rnn", seq_len=3, width=65)
+        jacobian_norms("rnn", seq_len=3, width=65)
+    with pytest.raises(ValueError, match=r"distance \(20\) must be between 0 and 19"):
+        fade_with_length(20, 80, distance=20, width=4)
     with pytest.raises(ValueError, match="attention has no gate"):
         jacobian_norms("attention", seq_len=3, width=3, forget_bias=1.0)
     with pytest.raises(ValueError, match="needs a forget gate"):

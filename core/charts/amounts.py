@@ -1,5 +1,6 @@
 """Amounts of several parts as bars, the largest scale shared by all of them."""
 
+import math
 from collections.abc import Mapping
 
 import altair as alt
@@ -9,6 +10,7 @@ from core.charts import marks
 from core.charts.palette import palette
 from core.checks import require_number
 
+_ROOM = 1.25
 _GROUPS = ("attention", "feed-forward", "norms", "ends")
 
 
@@ -28,6 +30,16 @@ def amounts_frame(amounts: Mapping[str, tuple[str, int]]) -> pd.DataFrame:
         for part, (group, amount) in amounts.items()
     ]
     return pd.DataFrame(rows, columns=["part", "group", "amount", "share"])
+
+
+def amounts_limit(amounts: Mapping[str, tuple[str, int]]) -> float:
+    """Return where the axis of ``amounts`` ends, with room for the longest bar's words.
+
+    It is rounded up to two digits.
+    """
+    end = _ROOM * max(amount for _, amount in amounts.values())
+    step = 10.0 ** (math.floor(math.log10(end)) - 1)
+    return math.ceil(end / step - 1e-9) * step
 
 
 def amounts(

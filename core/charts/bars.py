@@ -127,6 +127,7 @@ def comparison(
     series: tuple[str, ...],
     domain: tuple[float, float],
     log: bool = False,
+    zero: bool = True,
     digits: str = ".3~g",
     x_title: str = "value",
     title: str = "Comparison",
@@ -140,8 +141,9 @@ def comparison(
         series: Names in the order of their colours and point shapes.
         domain: Ends of the axis; a number outside is drawn at the end, and its text
             tells its size.
-        log: Whether the axis is logarithmic; both ends must then be above 0, and the
-            first is the place of 0, two powers of ten before the others.
+        log: Whether the axis is logarithmic; both ends must then be above 0.
+        zero: Whether the first end of a logarithmic axis is the place of 0, two powers
+            of ten before the others.
         digits: Format of the numbers, as d3 writes it.
         x_title: Axis title with its unit.
         title: Title of the picture.
@@ -156,7 +158,7 @@ def comparison(
     shown = palette(dark)
     across = alt.X(
         "value:Q", scale=marks.number_scale(domain, log=log, clamp=True),
-        axis=marks.number_axis(x_title, domain, log=log, zero=log),
+        axis=marks.number_axis(x_title, domain, log=log, zero=zero),
     )  # fmt: skip
     up = alt.Y("label:N", sort=None, axis=marks.axis("", ticks=False, labelLimit=220))
     beside = alt.YOffset("series:N", sort=None, scale=alt.Scale(domain=list(series)))

@@ -36,6 +36,10 @@ _HEADINGS = {
     True: "Pre-norm (GPT-2; Xiong et al., 2020)",
     False: "Post-norm (Vaswani et al., 2017)",
 }
+_HEADINGS_WHEN_CUT = {
+    True: "Pre-norm order, shortcuts cut",
+    False: "Post-norm order, shortcuts cut",
+}
 _MIDDLES = {False: 21.0, True: 73.0}
 _WIDTH, _HEIGHT = 24.0, 0.62  # of a box
 _SUM_WIDTH = 2.6  # of the room that the circle of a sum takes
@@ -64,7 +68,8 @@ def block_diagram(
 def _nodes(walk: Walk, norm_first: bool, number: int) -> list[Node]:
     middle, order = _MIDDLES[norm_first], _ORDERS[norm_first]
     left, right = (middle + end for end in _FRAME)
-    heading = Node("heading", middle, 1.05, _HEADINGS[norm_first], width=_WIDTH)
+    named = _HEADINGS if walk.block.residual else _HEADINGS_WHEN_CUT
+    heading = Node("heading", middle, 1.05, named[norm_first], width=_WIDTH)
     rows = order.index("feed_forward_sum" if norm_first else "feed_forward_norm")
     frame = Node(
         "frame",

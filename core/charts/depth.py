@@ -13,6 +13,7 @@ from core.checks import require_choice
 
 _COIN_WORDS = "always p = 1/2: ln 2 = 0.693"
 _COIN = 0.6931471805599453  # ln 2, the loss of always answering p = 1/2
+_NUM_COLOURS = 2  # of pre-norm and post-norm
 _RUN_COLUMNS = ("series", "run", "at", "value")
 _OUTCOME_COLUMNS = ("series", "run", "depth", "loss", "accuracy")
 
@@ -45,7 +46,7 @@ RUN_LINES = {
         "step", "loss (nats)",
         "datum.series + datum.run + ', step ' + datum.at + ': loss '"
         " + format(datum.value, '.3f')",
-        (0.0, 1.0), log=False, coin=True, points=False,
+        (0.0, 1.5), log=False, coin=True, points=False,
     ),
 }  # fmt: skip
 
@@ -100,6 +101,8 @@ def run_lines(
 ) -> alt.LayerChart:
     """Draw one line a run; runs of one series share colour, dash and point shape.
 
+    Of four series the last two have the colours of the first two, dashed.
+
     Args:
         frame: From ``runs_frame``.
         kind: "tokens", "gradient" or "loss".
@@ -136,8 +139,11 @@ def run_lines(
     # Shapes where there are points, dashes where there is but a line.
     if what.points:
         point = point.encode(shape=marks.named_shapes("series", series))
-    else:
-        line = line.encode(strokeDash=_dashes(series))
+    if not what.points or len(series) > _NUM_COLOURS:
+        line = line.encode(strokeDash=_dashes(series, symbol))
+    if len(series) > _NUM_COLOURS:
+        for channel in (colour, point.encoding.shape, line.encoding.strokeDash):
+            channel["legend"]["columns"] = _NUM_COLOURS
     coin = marks.level(_COIN, _COIN_WORDS, dark=dark)
     return marks.layered(
         frame,
@@ -151,17 +157,19 @@ def run_lines(
 
 
 def outcomes_frame(
-    runs: Sequence[tuple[str, str, int, float, float]],
+    runs: Sequence[tuple[str, str, int, float, float]], *, chosen: int | None = None
 ) -> pd.DataFrame:
     """Return one row a run, for ``outcomes``.
 
     Args:
         runs: Series, words on the run, depth, final loss, test accuracy in [0, 1].
+        chosen: The depth to be marked; None marks none.
 
     Returns:
-        A frame with the columns ``series, run, depth, loss, accuracy``.
+        A frame with the columns ``series, run, depth, loss, accuracy, chosen``.
     """
-    return pd.DataFrame(runs, columns=list(_OUTCOME_COLUMNS))
+    frame = pd.DataFrame(runs, columns=list(_OUTCOME_COLUMNS))
+    return frame.assign(chosen=frame["depth"] == chosen)
 
 
 def outcomes(
@@ -175,6 +183,8 @@ def outcomes(
 ) -> alt.LayerChart:
     """Draw the final loss of every run over its depth, all of them side by side.
 
+    A band stands behind the depth that is chosen.
+
     Args:
         frame: From ``outcomes_frame``.
         series: Names in the order of their colours and point shapes.
@@ -186,12 +196,13 @@ def outcomes(
     across = alt.X(
         "depth:N", sort=None, axis=marks.axis("layers", grid=True, tickBand="extent")
     )
+    left = across.copy().bandPosition(0)
     places = [name + run for name in series for run in runs]
     beside = alt.XOffset("place:N", scale=alt.Scale(domain=places))
     up = alt.Y(
         "loss:Q",
         scale=marks.number_scale((0.0, 1.0), padding=6, clamp=True),
-        axis=marks.axis("loss over the last steps (nats)"),
+        axis=marks.axis("loss, last steps (nats)"),
     )
     words = (
         "datum.series + datum.run + ', ' + datum.depth + ' layers: loss '"
@@ -203,6 +214,7 @@ def outcomes(
     dots = placed.mark_point(tooltip={"expr": words}, **look)
     return marks.layered(
         frame,
+        _band(dark).encode(x=left, x2=alt.X2("depth:N", bandPosition=1)),
         dots.encode(
             x=across,
             xOffset=beside,
@@ -217,6 +229,16 @@ def outcomes(
     )
 
 
+def _band(dark: bool) -> alt.Chart:
+    """Return a band at the chosen depth; every row stays, and with it the order."""
+    rows = alt.Chart().transform_window(rank="row_number()", groupby=["depth"])
+    seen = "datum.chosen && datum.rank === 1 ? 0.25 : 0"
+    return rows.mark_rect(
+        color=palette(dark).reference,
+        opacity={"expr": seen},
+    )
+
+
 def _coin_on_the_left(dark: bool) -> list[alt.Chart]:
     """Return the line of a coin flip with its words where shallow stacks learn."""
     line, *words = marks.level(_COIN, _COIN_WORDS, dark=dark)
@@ -225,11 +247,14 @@ def _coin_on_the_left(dark: bool) -> list[alt.Chart]:
     return [line, *(text.encode(x=alt.value(0)) for text in words)]
 
 
-def _dashes(series: tuple[str, ...]) -> alt.StrokeDash:
-    scale = alt.Scale(domain=list(series), range=[marks.SOLID, marks.DASHES])
-    return alt.StrokeDash("series:N", scale=scale, legend=marks.legend("stroke"))
+def _dashes(series: tuple[str, ...], symbol: str | None) -> alt.StrokeDash:
+    """Return solid lines for the first half of the series, dashes for the others."""
+    kinds = (marks.SOLID, marks.DASHES)
+    dashes = [kinds[2 * index // len(series)] for index in range(len(series))]
+    scale = alt.Scale(domain=list(series), range=dashes)
+    return alt.StrokeDash("series:N", scale=scale, legend=marks.legend(symbol))
 
 
 def _colours(dark: bool) -> tuple[str, ...]:
     """Return the colours of pre-norm and post-norm, the same in every picture."""
-    return palette(dark).series[:2]
+    return palette(dark).series[:_NUM_COLOURS]

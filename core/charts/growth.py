@@ -1,5 +1,6 @@
 """What grows or fades with length: norms over distance, time and memory over length."""
 
+import math
 from typing import Any
 
 import altair as alt
@@ -11,7 +12,13 @@ from core.charts.palette import palette
 _BAND_OPACITY = 0.15
 _DOTS = [2, 3]
 _LINE = 17  # pixels from one line of words to the next
+_ROOM = 160  # pixels that the words at a rule take
+_AT = "scale('x', datum.length)"
 _POINT_EVERY = 10  # a line over distances carries its point shape at every such one
+_UNITS: dict[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+    "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB")),
+}
 _OWN = {"attention": 0, "RNN": 1, "LSTM": 2, "GRU": 3}  # colours that models keep
 
 
@@ -48,7 +55,7 @@ def reach(
         ),
     )
     scale = marks.number_scale(y_domain, log=True, padding=3)
-    ticks = marks.number_axis("‖∂h_t/∂x_0‖ / √d (log scale)", y_domain, log=True)
+    ticks = marks.number_axis("‖∂hₜ/∂x₀‖ / √d (log scale)", y_domain, log=True)
     up = alt.Y("median:Q", scale=scale, axis=ticks)
     edge = alt.Y("low:Q", scale=scale, axis=ticks)
     own = marks.rows_where("role", "series")
@@ -107,7 +114,7 @@ def growth(
         x_domain: Ends of the axis of lengths, to base 2.
         y_domain: Ends of the other axis.
         y_title: Its title with its unit.
-        unit: Word after a number in a tooltip.
+        unit: "s", or "bytes", which are told in powers of 1,024.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -121,12 +128,16 @@ def growth(
     up = alt.Y(
         "value:Q",
         scale=marks.number_scale(y_domain, log=True, padding=3),
-        axis=marks.number_axis(f"{y_title} (log scale)", y_domain, log=True),
+        axis=marks.axis(
+            f"{y_title} (log scale)",
+            values=_ticks(y_domain, unit),
+            labelExpr=_amount("datum.value", unit),
+        ),
     )
     place = {"x": across, "y": up, "color": colour}
     words = (
         "datum.series + ' at n = ' + format(datum.length, ',d') + ': '"
-        f" + format(datum.value, '.3~s') + '{unit}'"
+        f" + {_amount('datum.value', unit)}"
     )
     measured = marks.rows_where("role", "measured")
     return marks.layered(
@@ -149,6 +160,27 @@ def growth(
     )
 
 
+def _ticks(ends: tuple[float, float], unit: str) -> list[float]:
+    """Return a tick a power of ten, or of bytes one every five powers of two."""
+    base = 2.0**5 if unit == "bytes" else 10.0
+    low, high = (math.log(end, base) for end in ends)
+    powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
+    return [base**power for power in powers]
+
+
+def _amount(value: str, unit: str) -> str:
+    """Return the expression of an amount, such as 1.5 ms or 64 MiB."""
+    (least, name), *larger = _UNITS[unit]
+    words = _scaled(value, least, name)
+    for size, name in larger:
+        words = f"{value} >= {size:.15g} ? {_scaled(value, size, name)} : ({words})"
+    return f"({words})"
+
+
+def _scaled(value: str, size: float, name: str) -> str:
+    return f"format({value} / {size:.15g}, '.3~g') + ' {name}'"
+
+
 def _colours(names: tuple[str, ...], *, dark: bool) -> alt.Color:
     """Return the colour of each series: a model has its own for good."""
     shown = palette(dark).series
@@ -163,9 +195,13 @@ def _colours(names: tuple[str, ...], *, dark: bool) -> alt.Color:
 
 
 def _names_of_rules(*, dark: bool) -> list[alt.Chart]:
-    """Return the words at the rules, each in a line of its own, with a rim."""
+    """Return the words at the rules, each in a line of its own, with a rim.
+
+    Of several rules the first has its words on its left, so that no other crosses them.
+    """
     shown = palette(dark)
-    late = "scale('x', datum.length) > width / 2"  # then they stand on the left
+    first = f"datum.rules > 1 && datum.length === datum.least && {_AT} > {_ROOM}"
+    late = f"({first} || {_AT} > width - {_ROOM})"  # then they stand on the left
     place: dict[str, Any] = {
         "text": {"expr": "datum.series"},
         "align": {"expr": f"{late} ? 'right' : 'left'"},
@@ -174,7 +210,9 @@ def _names_of_rules(*, dark: bool) -> list[alt.Chart]:
         "baseline": "top",
         "fontSize": 13,
     }
-    rows = marks.rows_where("role", "chosen")
+    rows = marks.rows_where("role", "chosen").transform_joinaggregate(
+        rules="count()", least="min(length)"
+    )
     rim: dict[str, Any] = {"stroke": shown.background, "strokeWidth": 4}
     return [
         text.encode(x=alt.X("length:Q"), y=alt.value(0))

@@ -265,12 +265,18 @@ def _frames(*, dark: bool) -> list[alt.Chart]:
 def _number(what: MatrixKind, digits: int) -> str:
     """Return the expression of the number on a cell; a share never rounds to 0 or 1.
 
-    A change of exactly 0 is "0"; one that rounds to it is "+0.00" or "−0.00".
+    A change of exactly 0 is "0"; one that would round to it is "<.01" or ">−.01".
     """
     if what.value == "weight":
         return marks.number_text("datum.weight", digits)
     if what.value == "change":
-        return f"datum.change === 0 ? '0' : format(datum.change, '+.{digits}f')"
+        step = f"{10.0**-digits:.{digits}f}".removeprefix("0")
+        tiny = f"abs(datum.change) < {10.0**-digits / 2:g}"
+        return (
+            f"datum.change === 0 ? '0' : {tiny}"
+            f" ? (datum.change > 0 ? '<{step}' : '>−{step}')"
+            f" : format(datum.change, '+.{digits}f')"
+        )
     digits = 0 if what.scheme == "allowed" else digits
     return f"format(datum.{what.value}, '.{digits}f')"
 

@@ -13,6 +13,8 @@ from core.checks import require_choice, require_int, require_number
 # A gap between cells of a few pixels would wash out their colours.
 _GAP = "bandwidth('x') > 6 && bandwidth('y') > 6 ? 0.5 : 0"
 
+_LABEL_WIDTH = 80  # pixels
+
 
 def multiples(
     frame: pd.DataFrame,
@@ -23,6 +25,7 @@ def multiples(
     title: str = "Attention weights of every head",
     limit: float = 1.0,
     legend: bool = True,
+    row_labels: bool = False,
     height: int = 430,
     dark: bool = False,
 ) -> alt.LayerChart:
@@ -39,6 +42,7 @@ def multiples(
         title: Title of the picture.
         limit: End of the colour scale.
         legend: Whether to draw the colour scale.
+        row_labels: Whether the rows of the first tile on each line have their labels.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
@@ -51,12 +55,15 @@ def multiples(
     what = MATRIX_KINDS[kind]
     where = ", in each map" if what.row == "query" else ""
     x = alt.X("across:N", **_places("across", across, what.column_title + where))
-    y = alt.Y("down:N", **_places("down", down, what.row_title + where))
+    padding = {"titlePadding": _LABEL_WIDTH} if row_labels else {}
+    y = alt.Y("down:N", **_places("down", down, what.row_title + where, **padding))
     layers = [
         _cells(what, limit=limit, legend=legend, dark=dark),
         _crosses(what, dark=dark),
         _names(dark=dark),
     ]
+    if row_labels:
+        layers.append(_row_labels(what, dark=dark))
     return marks.layered(
         frame,
         *(layer.encode(x=x, y=y) for layer in layers),
@@ -66,13 +73,13 @@ def multiples(
     )
 
 
-def _places(name: str, count: int, title: str) -> dict[str, Any]:
+def _places(name: str, count: int, title: str, **options: Any) -> dict[str, Any]:
     """Return a band for each place, under one title: places have no labels."""
     places = list(range(require_int(name, count, 1)))
     bare: dict[str, Any] = {"labels": False, "ticks": False, "domain": False}
     return {
         "scale": alt.Scale(domain=places, padding=0),
-        "axis": marks.axis(title, **bare),
+        "axis": marks.axis(title, **bare, **options),
     }
 
 
@@ -115,6 +122,19 @@ def _names(*, dark: bool) -> alt.Chart:
         dx={"expr": "-bandwidth('x') / 2"},
         dy={"expr": "-bandwidth('y') / 2 - 3"},
         fontSize=13,
+        color=palette(dark).text,
+    )
+
+
+def _row_labels(what: MatrixKind, *, dark: bool) -> alt.Chart:
+    """Return the labels of the rows, left of the first column of cells."""
+    first = alt.Chart().transform_filter("datum.across === 0")
+    return first.mark_text(
+        text={"expr": f"datum.{what.row}"},
+        align="right",
+        dx={"expr": "-bandwidth('x') / 2 - 6"},
+        limit=_LABEL_WIDTH - 6,
+        fontSize={"expr": "clamp(bandwidth('y'), 6, 13)"},
         color=palette(dark).text,
     )
 

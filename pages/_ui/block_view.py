@@ -31,13 +31,17 @@ IDLE = [
         "none of them.",
     ),
 ]
+_FORMULAS = {  # shortcuts or not
+    True: (r"\mathrm{LN}(x + f(x))", r"x + f(\mathrm{LN}(x))"),
+    False: (r"\mathrm{LN}(f(x))", r"f(\mathrm{LN}(x))"),
+}
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Block 24 of the stack: pre-norm's tokens have grown, post-norm's have not": {
         "view": "Block", "number": 24, "residual": True, "d_model": 32, "heads": 4,
         "seq_len": 6, "seed": 0,
     },
-    "No shortcuts, 24 layers: which layers does the gradient reach?": {
-        "view": "Depth", "depth": 24, "residual": False, "seed": 0,
+    "24 layers: what becomes of tokens and gradients without shortcuts (dashed)?": {
+        "view": "Depth", "depth": 24, "seed": 0,
     },
     "12 layers without warm-up: which of the runs learned?": {
         "view": "Training", "trained": 12, "residual": True, "rate": 3e-3,
@@ -71,6 +75,13 @@ class Size(NamedTuple):
     num_layers: int
     num_heads: int = 1
     norm_first: bool = True
+
+
+def formula(settings: Any) -> str:
+    """Return both orders of the norms as TeX, with the shortcuts that are drawn."""
+    post, pre = _FORMULAS[getattr(settings, "residual", True)]
+    lines = rf"\text{{post: }}&{post}\\\text{{pre: }}&{pre}"
+    return rf"\begin{{aligned}}{lines}\end{{aligned}}"
 
 
 def residual_switch(c: Controls) -> bool:
@@ -155,7 +166,8 @@ def draw_row(shown: RowChoice) -> None:
         height=300,
     )
     parity_badge.badge(found.parity, "by hand against PyTorch's layer_norm, float64")
-    parts.sentence(block_story.misreading_sentence(found))
+    parts.sentence(block_story.misreading_sentence(found, shown.eps))
+    parts.random_weights_badge("Row and weights")
     steps = found.steps
     parts.look_inside(
         "block",
@@ -172,7 +184,8 @@ def draw_built_in(size: Size) -> None:
     st.code(built_in.shortcut_code(_model_of(size)), language="python")
     parity_badge.badge(found.parity, "our stack against nn.TransformerEncoder")
     parts.sentence(block_story.count_sentence(found.ours, found.built_in))
-    parts.sentence(block_story.hook_sentence(found.hooks))
+    parts.sentence(block_story.hook_sentence(found.hooks, size.num_layers))
+    parts.random_weights_badge()
     _time(size)
     parts.look_inside(
         "block",
@@ -184,17 +197,16 @@ def draw_built_in(size: Size) -> None:
 def draw_parameters(size: Size) -> None:
     """Draw where the parameters of the classifier sit."""
     from core import block_story, charts, models
-    from core.charts.amounts import amounts_frame
+    from core.charts.amounts import amounts_frame, amounts_limit
 
     config = _model_of(size)
     groups = block_story.parameter_groups(config)
-    most = max(count for _, count in groups.values())
     parts.picture(
         charts.amounts,
         amounts_frame(groups),
         key="block_parameters",
         caption=block_story.parameters_sentence(config),
-        limit=charts.nice_limit(1.25 * most),
+        limit=amounts_limit(groups),
         height=400,
     )
     parts.look_inside(
@@ -234,18 +246,17 @@ def _model_of(size: Size) -> Any:
 
 def _time(size: Size) -> None:
     from core import measuring
-    from core.built_in import KINDS, time_stacks
-    from core.train_config import TrainConfig
+    from core.built_in import KINDS, time_stacks, timed_config
 
-    total = len(KINDS) * _TURNS
+    total, config = len(KINDS) * _TURNS, timed_config(_model_of(size))
     measured_run.measured(
         "encoder_block/timing",
-        TrainConfig(**size._asdict()),
+        config,
         lambda config: measuring.Measurement(time_stacks(config, _TURNS), total),
         total=lambda config: total,
         label="Measure the time here",
         ahead=f"A forward pass and a training step of both stacks, {_TURNS} times in "
-        "turn.",
+        f"turn, on batches of {config.batch_size}.",
         draw=_draw_times,
     )
 
@@ -270,7 +281,8 @@ def _draw_times(look: Look) -> None:
         series=("ours", "built-in"),
         domain=_TIMES,
         log=True,
-        x_title="milliseconds, median (log scale)",
+        zero=False,
+        x_title=f"milliseconds for {look.config.batch_size} sequences (log scale)",
         title="Measured here",
         height=200,
     )

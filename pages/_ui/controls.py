@@ -33,6 +33,25 @@ class Controls:
             "help": help_text,
         }
 
+    def _follow(self, name: str, preset: Any, fitted: Callable[[Any], Any]) -> None:
+        """Write what a control holds where another control moved its range or preset.
+
+        The address leaves a preset out and follows only what is chosen or written, so
+        it would else name a value that is gone, or stand for another preset.
+
+        Args:
+            name: Name of the control.
+            preset: What it holds where the address says nothing.
+            fitted: Takes what it holds; what it can hold now.
+        """
+        key = f"{self.prefix}_{name}"
+        known = f"{key}_preset"
+        moved = st.session_state.get(known, preset) != preset
+        st.session_state[known] = preset
+        held = st.session_state.get(key)
+        if held is not None and (moved or fitted(held) != held):
+            st.session_state[key] = fitted(held)
+
     def whole(
         self,
         label: str,
@@ -47,16 +66,13 @@ class Controls:
         """Return a whole number from a slider that steps by one."""
         if low == high:  # a slider needs two ends
             return low
-        key = f"{self.prefix}_{name}"
-        held = st.session_state.get(key)
-        if isinstance(held, int) and not low <= held <= high:
-            # An end that another control moved: Streamlit would raise.
-            st.session_state[key] = min(max(held, low), high)
+        preset = min(max(default, low), high)
+        self._follow(name, preset, lambda held: min(max(held, low), high))
         return st.slider(
             label,
             low,
             high,
-            min(max(default, low), high),
+            preset,
             step=1,
             disabled=disabled,
             **self._bound(name, help_text),
@@ -75,10 +91,12 @@ class Controls:
         """Return one of ordered options, from a slider that stops at each."""
         if len(options) == 1:
             return options[0]
+        preset = default if default in options else options[0]
+        self._follow(name, preset, lambda held: held if held in options else preset)
         return st.select_slider(
             label,
             options,
-            default if default in options else options[0],
+            preset,
             format_func=shown,
             **self._bound(name, help_text),
         )
@@ -114,6 +132,8 @@ class Controls:
         help_text: str | None = None,
     ) -> Any:
         """Return one of many options from a menu; ``preset`` is the place of one."""
+        first = options[preset]
+        self._follow(name, first, lambda held: held if held in options else first)
         return st.selectbox(
             label, options, preset, format_func=shown, **self._bound(name, help_text)
         )

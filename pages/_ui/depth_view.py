@@ -9,7 +9,7 @@ from pages._ui.controls import Controls
 from pages._ui.leases import Look
 
 _DEPTHS = [2, 6, 12, 24]  # of the shipped runs
-_RATES = [1e-3, 3e-3]
+_RATES = [3e-3, 1e-3]
 _MOST_LAYERS = 24
 _AFTER = {  # shortcuts or not: ends of the axes after training
     True: {"tokens": (0.1, 100.0), "gradient": (1e-11, 1.0)},
@@ -25,7 +25,6 @@ class Stack(NamedTuple):
     """What the controls say of a stack that nobody has trained."""
 
     depth: int
-    residual: bool
     seed: int
 
 
@@ -39,16 +38,15 @@ class Trained(NamedTuple):
 
 def choose_stack(c: Controls) -> Stack:
     """Draw the controls of a fresh stack."""
-    residual = block_view.residual_switch(c)
-    return Stack(c.whole("Layers", "depth", 1, _MOST_LAYERS, 12), residual, c.seed())
+    return Stack(c.whole("Layers", "depth", 1, _MOST_LAYERS, 12), c.seed())
 
 
 def choose_trained(c: Controls) -> Trained:
     """Draw the controls of the trained stacks."""
     depth = c.listed("Layers", "trained", _DEPTHS, 12)
-    residual, rate = block_view.residual_switch(c), _RATES[-1]
+    residual, rate = block_view.residual_switch(c), _RATES[0]
     if residual:  # without shortcuts only the larger one was trained
-        rate = c.listed("Learning rate", "rate", _RATES, rate, shown="{:g}".format)
+        rate = c.choice("Learning rate", "rate", _RATES, shown="{:g}".format)
     return Trained(depth, residual, rate)
 
 
@@ -56,7 +54,7 @@ def draw_start(stack: Stack) -> None:
     """Draw tokens and gradients layer by layer, before any training."""
     from core import block_story, depth
 
-    variants = depth.variants_with(stack.residual)
+    variants = depth.variants_with(True) + depth.variants_with(False)
     norms = {
         variant.name: start_norms(variant, stack.depth, stack.seed)
         for variant in variants
@@ -94,16 +92,16 @@ def draw_training(trained: Trained) -> None:
             [
                 (r.variant.name, f", seed {r.seed}", r.depth, r.loss, r.accuracy)
                 for r in own
-            ]
+            ],
+            chosen=trained.depth,
         ),
         key="block_outcomes",
         caption=block_story.runs_sentence(own, variants),
         series=names,
         runs=tuple(dict.fromkeys(f", seed {run.seed}" for run in own)),
-        height=300,
+        height=250,
     )
-    parts.sentence(block_story.stall_sentence(shipped.runs))
-    st.caption(parts.plain(shipped.origin))
+    _watch(trained)
     runs = {
         (run.variant.name, f", seed {run.seed}"): run.norms[depth.MOMENTS[1]]
         for run in own
@@ -118,7 +116,9 @@ def draw_training(trained: Trained) -> None:
         sentence,
         ends=_AFTER[trained.residual],
     )
-    _watch(trained)
+    if trained.residual:
+        parts.sentence(block_story.stall_sentence(shipped.runs))
+    st.caption(parts.plain(shipped.origin))
     parts.look_inside(
         "block", [depth.run_depth, depth.depth_config], {"runs": len(shipped.runs)}
     )
@@ -175,7 +175,7 @@ def _watch(trained: Trained) -> None:
         ),
         total=lambda chosen: total,
         label="Train here",
-        ahead=block_story.live_cost_sentence(),
+        ahead=block_story.live_cost_sentence(trained.depth),
         draw=_draw_watched,
     )
 

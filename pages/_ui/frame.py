@@ -5,7 +5,7 @@ import sys
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages._ui import catalogue, device_line, warm_up
+from pages._ui import catalogue, device_line, parts, warm_up
 from pages._ui.catalogue import PageInfo
 
 _FRAMED = "_frame_has_run"
@@ -45,6 +45,7 @@ def guard(file: str) -> PageInfo:
         st.session_state[_FRAMED] = True
         _navigation()
         st.rerun()
+    parts.free_keys()
     return catalogue.page_of(file)
 
 

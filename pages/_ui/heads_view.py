@@ -1,7 +1,6 @@
 """The multi-head page's own pieces: its pictures and tables, one a tab."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -12,8 +11,9 @@ VIEWS = ["Heads", "Concatenate", "Parity", "Cost", "Bug hunt", "Mistakes"]
 WIDTHS = [8, 10, 12, 16, 24, 32, 48, 64, 96, 128]  # d_model
 MASKS = ["causal", "none", "left padding"]
 PRECISIONS = ["float32", "float64"]
-HEIGHT = 430
-_SMALL = 8  # cells of longer sequences have no room for their numbers
+HEIGHT = 395
+_MOST_DIGITS = 4_000  # of a number in an address; Python reads no longer ones
+SMALL = 8  # cells of longer sequences have no room for their numbers
 ASKED = (64, 4, 8)  # of the prediction: d_model, heads before, heads after
 GROWTH = {  # factor -> the answer that says so
     2.0: parts.Choice("It doubles", "Twice the heads, each half as wide: d_k halves."),
@@ -38,7 +38,21 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def choose_heads(c: Controls, d_model: int) -> int:
+class Asked(NamedTuple):
+    """The sizes that the address asks for, as it has them; "" where it has none."""
+
+    d_model: str
+    num_heads: str
+
+
+def asked_sizes() -> Asked:
+    """Return the sizes of the address, before its controls drop what does not fit."""
+    names = (f"heads_{name}" for name in Asked._fields)
+    held, query = st.session_state, st.query_params
+    return Asked(*("" if name in held else query.get(name, "") for name in names))
+
+
+def choose_heads(c: Controls, d_model: int, asked: Asked) -> int:
     """Return the number of heads; only those that divide d_model are offered.
 
     An address may ask for others. Core refuses them in a sentence, and the page goes
@@ -46,11 +60,10 @@ def choose_heads(c: Controls, d_model: int) -> int:
     """
     from core import heads
 
-    key = f"{c.prefix}_num_heads"
-    asked = st.query_params.get(key, "")
-    if key not in st.session_state and asked.isascii() and asked.isdigit():
+    if _is_number(asked.num_heads):
+        width = int(asked.d_model) if _is_number(asked.d_model) else d_model
         with parts.explained():
-            heads.require_heads(d_model, int(asked[:9]))
+            heads.require_heads(width, int(asked.num_heads))
     return c.listed(
         "Heads, H",
         "num_heads",
@@ -60,11 +73,14 @@ def choose_heads(c: Controls, d_model: int) -> int:
     )
 
 
-def choose_head(c: Controls, num_heads: int, *, mean: bool) -> int:
-    """Return the number of the head drawn large; 0 is the mean, where it is offered."""
-    help_text = "0 draws the mean of all heads." if mean else None
-    low = 0 if mean else 1
-    return c.whole("Head drawn large", "head", low, num_heads, 1, help_text=help_text)
+def choose_head(c: Controls, num_heads: int) -> int:
+    """Return the number of the head drawn large; 0 is the mean."""
+    numbers, help_text = range(num_heads + 1), "0 draws the mean of all heads."
+    return c.listed("Head drawn large", "head", numbers, 1, help_text=help_text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def draw_heads(seen: Any, head: int) -> None:
@@ -80,6 +96,7 @@ def draw_heads(seen: Any, head: int) -> None:
         mask=seen.mask,
         chosen=f"head {head}" if head else tiles.mean_name(len(seen.weights)),
     )
+    parts.sentence(heads_story.split_line(seen))
     every, large = st.columns(2)
     with every:
         parts.bare_chart(
@@ -108,26 +125,23 @@ def draw_map(
     key: str,
     alt: str,
     mask: Any = None,
-    columns: Sequence[str] | None = None,
-    height: int = HEIGHT,
 ) -> None:
     """Draw one map with the labels of its tokens, and numbers where there is room."""
     from core import charts
     from core.charts import tidy
 
-    small = len(seen.labels) <= _SMALL
-    labels = seen.labels if columns is None else columns
+    small = len(seen.labels) <= SMALL
     parts.bare_chart(
         charts.heatmap,
         tidy.matrix_frame(
-            matrix, row_labels=seen.labels, column_labels=labels, mask=mask
+            matrix, row_labels=seen.labels, column_labels=seen.labels, mask=mask
         ),
         key=key,
         alt=alt,
         title=title,
         show_values=small,
         legend=not small,
-        height=height,
+        height=HEIGHT,
     )
 
 
@@ -156,7 +170,7 @@ def draw_concatenation(seen: Any) -> None:
     parts.sentence(caption)
     steps = heads_story.steps_of(seen)
     rows = [[s.does, s.gives, f"`{s.shape}`", f"{s.parameters:,}"] for s in steps]
-    st.markdown(table(["step", "gives", "shape", "parameters"], rows))
+    st.markdown(parts.table(["step", "gives", "shape", "parameters"], rows))
     parts.random_weights_badge()
 
 
@@ -166,9 +180,9 @@ def _draw_values(values: dict[str, Any], seen: Any, **options: Any) -> None:
 
     tiled = tiles.side_by_side(values, seen.labels)
     options |= {"across": tiled.across, "down": tiled.down}
-    parts.bare_chart(
-        charts.multiples, tiled.frame, kind="encoding", height=215, **options
-    )
+    height = max(215, 100 + 11 * len(seen.labels))
+    options |= {"kind": "encoding", "row_labels": True, "height": height}
+    parts.bare_chart(charts.multiples, tiled.frame, **options)
 
 
 def draw_parity(seen: Any, settings: dict[str, Any]) -> None:
@@ -180,7 +194,7 @@ def draw_parity(seen: Any, settings: dict[str, Any]) -> None:
     parity_badge.badge(parity, "nn.MultiheadAttention with the same weights")
     numbers, said = st.columns(2, gap="large")
     rows = heads_story.parity_rows(parity)
-    numbers.markdown(table(["compared", "largest difference"], rows))
+    numbers.markdown(parts.table(["compared", "largest difference"], rows))
     with said:
         parts.sentence(heads_story.compared_sentence(seen))
         parts.sentence(heads_story.initial_sentence(seen.layer))
@@ -223,7 +237,7 @@ def draw_costs(d_model: int, seq_len: int) -> None:
         for cost in costs
     ]
     header = ["heads", "d_k", "parameters", "operations", "weights"]
-    st.markdown(table(header, rows))
+    st.markdown(parts.table(header, rows))
     parts.sentence(heads_story.costs_sentence(costs, seq_len))
     parts.sentence(heads_story.products_sentence(d_model, seq_len))
     st.caption(
@@ -282,9 +296,3 @@ def look_inside(view: str, seen: Any) -> None:
         "output": seen.output,
     }
     parts.look_inside("heads", functions[view], shapes)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown; what is in it is markup, never a student's text."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,5 +1,7 @@
 """The bug hunt of the multi-head page: one mistake to find, and all of them by name."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
@@ -24,8 +26,15 @@ HINTS = {  # what would be seen if this were the mistake
     MISTAKES[4]: "Then everything would be right up to the concatenation.",
     MISTAKES[5]: "Then the map would show weight on keys that should be hidden.",
 }
-_ALL_KEYS = "all keys"
-_EVIDENCE_HEIGHT = 380
+REASONS = {  # what is seen where this is the mistake
+    MISTAKES[0]: "The softmax runs down the columns: they sum to 1, not the rows.",
+    MISTAKES[1]: "The heads lie in memory one after another and are read as tokens.",
+    MISTAKES[2]: "The weights are right, but they sum up keys.",
+    MISTAKES[3]: "The scores are too small by the root of the number of heads.",
+    MISTAKES[4]: "The heads lie side by side, and nothing mixes them.",
+    MISTAKES[5]: "The weight lies on the keys that should be hidden.",
+}
+_HEIGHT = 380
 
 
 def choose_case(c: Controls) -> int:
@@ -40,15 +49,28 @@ def choose_mistake(c: Controls) -> str:
     return c.menu("Put a mistake in", "mistake", MISTAKES)
 
 
+def choose_head(c: Controls, num_heads: int) -> int:
+    """Return the number of the head whose map is drawn."""
+    numbers = range(1, num_heads + 1)
+    return c.listed("Head drawn", "broken_head", numbers, 1)
+
+
 def draw_hunt(seen: Any, case: int, head: int) -> None:
     """Show what a hidden mistake does, and ask which it is."""
     from core import mistakes
 
-    showing = mistakes.mistakes_that_show(seen)
-    name = mistakes.mistake_of_case(case, showing)
-    found = mistakes.see_mistake(seen, name)
-    draw_evidence(found, seen, head, f"Case {case}, head {head}")
-    _ask(case, name, showing, found, seen)
+    found = mistakes.see_mistakes(seen)
+    name = mistakes.mistake_of_case(case, mistakes.mistakes_that_show(found))
+    with _evidence(found[name], seen, head):
+        stages = st.expander(
+            "Show the stages: where does it begin?",
+            icon=":material/troubleshoot:",
+            key=f"heads_stages_{case}",
+            on_change="rerun",
+        )
+        if stages.open:
+            stages.markdown(_stages(found[name]))
+    _ask(case, name, found, seen)
 
 
 def draw_mistake(seen: Any, name: str, head: int) -> None:
@@ -56,39 +78,48 @@ def draw_mistake(seen: Any, name: str, head: int) -> None:
     from core import mistakes
 
     found = mistakes.see_mistake(seen, name)
-    draw_evidence(found, seen, head, f"{name[:1].upper()}{name[1:]}, head {head}")
+    with _evidence(found, seen, head):
+        st.markdown(_stages(found))
 
 
-def draw_evidence(found: Any, seen: Any, head: int, title: str) -> None:
-    """Draw the map with its row sums, the badge, and each stage's distance."""
+@contextmanager
+def _evidence(found: Any, seen: Any, head: int) -> Iterator[None]:
+    """Draw the map with its row sums and the badge; the block follows the badge."""
     from core import heads_story
+    from core.charts.sums import summed_frame, summed_heatmap
 
-    said = heads_story.mistake_sentence(found, head)
+    said = heads_story.mistake_sentence(found, seen, head)
+    small = len(seen.labels) <= heads_view.SMALL
     drawn, numbers = st.columns([3, 2], gap="large")
     with drawn:
-        heads_view.draw_map(
-            heads_story.with_row_sums(found.weights[head - 1]),
-            seen,
-            title=f"{title}: weights, and their sum over all keys",
+        parts.bare_chart(
+            summed_heatmap,
+            summed_frame(found.weights[head - 1], seen.labels, mask=seen.mask),
             key="heads_evidence",
             alt=said,
-            columns=[*seen.labels, _ALL_KEYS],
-            height=_EVIDENCE_HEIGHT,
+            title=f"Head {head}: weights and row sums",
+            show_values=small,
+            legend=not small,
+            height=_HEIGHT,
         )
     with numbers:
         parity_badge.badge(found.parity, "nn.MultiheadAttention")
-        st.markdown(
-            heads_view.table(["stage", "differs by"], heads_story.stage_rows(found))
-        )
+        yield
     parts.sentence(said)
     parts.random_weights_badge()
 
 
-def _ask(case: int, name: str, showing: list[str], found: Any, seen: Any) -> None:
+def _stages(found: Any) -> str:
+    from core import heads_story
+
+    return parts.table(["stage", "differs by"], heads_story.stage_rows(found))
+
+
+def _ask(case: int, name: str, found: Mapping[str, Any], seen: Any) -> None:
     from core import heads_story
 
     choices = [
-        parts.Choice(f"{mistake[:1].upper()}{mistake[1:]}", _hint(mistake, showing))
+        parts.Choice(f"{mistake[:1].upper()}{mistake[1:]}", _hint(mistake, found))
         for mistake in MISTAKES
     ]
     picked = parts.ask_prediction(
@@ -97,12 +128,14 @@ def _ask(case: int, name: str, showing: list[str], found: Any, seen: Any) -> Non
         choices,
     )
     if picked is not None:
-        stage = heads_story.first_wrong_stage(found, seen)
-        reveal = f"The first stage that is off: {stage}. {HINTS[name]}"
+        reveal = f"{REASONS[name]} {heads_story.found_sentence(found[name], seen)}"
         parts.judge_prediction(choices, picked, MISTAKES.index(name), reveal)
 
 
-def _hint(mistake: str, showing: list[str]) -> str:
-    if mistake in showing:
+def _hint(mistake: str, found: Mapping[str, Any]) -> str:
+    from core import heads_story
+
+    if not found[mistake].parity.agrees:
         return HINTS[mistake]
-    return "With these settings it would change nothing, and the badge would be green."
+    said = heads_story.effect_sentence(found[mistake])
+    return f"With these settings its badge would be green. {said}"

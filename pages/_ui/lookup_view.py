@@ -22,13 +22,17 @@ SAME, OTHER = "same words", "other words"
 WORDS = "the dog left the street as it was wet"
 READERS = "what was wet"
 _READER, _READ = "it", "street"  # the pair that the page opens on
-_OTHER_VECTOR = {"q": "k", "k": "v", "v": "q"}  # the question is not what is shown
+# The question is not about the edit that is shown; the second where the first tells
+# nothing.
+_OTHER_VECTORS = {"q": "kv", "k": "vq", "v": "qk"}
+_MOST_TRIED = 12  # edits of a vector
 _NAMES = {"q": "query", "k": "key", "v": "value"}
 _WIDTH = 820  # of the main area at 1280 pixels
 _LABELS, _CELL = 82, 36  # room of a matrix for its row labels, and for a column
 _ROW, _AROUND = 19, 98  # height of a row, and of title and axes
 _LEAST_CHANGE = 0.1  # end of the colours of changes that are smaller still
-_WIDEST = 66  # pixels that a cell is stretched to
+_WIDEST = 66  # pixels that a cell is stretched to where its label is no longer
+_SIGN, _SIDES = 8, 36  # pixels of a letter, and beside a title
 _HINTS = {  # by what was picked wrongly: the idea behind it
     (
         "one",
@@ -50,7 +54,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "reader": "it", "d_model": 3, "d_k": 3, "seed": 0,
     },
     'Edit the value of "street": no weight moves, every output does': {
-        "view": EDIT, "text": WORDS, "source": SAME, "vector": "v", "token": "street",
+        "view": EDIT, "text": WORDS, "source": SAME, "edited": "v", "token": "street",
         "dim": 0, "value": -2.0, "d_model": 4, "d_k": 3, "seed": 0,
     },
     "Let the second word tie with the first: even a cold lookup cannot choose": {
@@ -93,9 +97,11 @@ def choose_cell(c: Controls, seen: Any, stage: str) -> tuple[Any, str]:
     if stage == "project":
         vector = c.choice("Project to", "vector", list(_NAMES), shown=_NAMES.get)
     if stage != "project" or vector == "q":
-        query = _pick(c, "Query (reads)", "query", seen.query_labels, _READER)
+        reads = "Token" if stage == "project" else "Query (reads)"
+        query = _pick(c, reads, "query", seen.query_labels, _READER)
     if stage not in ("project", "sum") or vector != "q":
-        key = _pick(c, "Key (is read)", "key", seen.key_labels, _READ)
+        is_read = "Token" if stage == "project" else "Key (is read)"
+        key = _pick(c, is_read, "key", seen.key_labels, _READ)
     if stage in ("project", "weigh", "sum"):
         dimension = _dimension(c, seen)
     return Cell(query, key, dimension), vector
@@ -107,6 +113,7 @@ def draw_stage(seen: Any, stage: str, cell: Any, vector: str) -> None:
 
     told = arithmetic.cell_arithmetic(seen, stage, cell, vector=vector)
     st.markdown(f"${lookup_story.stage_formula(seen, stage, vector)}$")
+    parts.sentence(_started(lookup_story.stage_words(seen, stage)))
     sentence = _started(lookup_story.stage_sentence(seen, stage, cell, vector))
     panels = lookup_panels.stage_panels(seen, stage, cell, vector)
     _draw(panels, key=f"qkv_{stage}", alt=sentence)
@@ -115,6 +122,7 @@ def draw_stage(seen: Any, stage: str, cell: Any, vector: str) -> None:
     with st.container(border=True):
         parts.sentence(_started(told.sentence))
         st.latex(told.latex)
+        parts.sentence(_started(lookup_story.index_sentence(seen, stage, cell, vector)))
     latex, program = st.columns(2)
     latex.code(told.latex, language="latex", wrap_lines=True)
     program.code(told.python, language="python", wrap_lines=True)
@@ -125,7 +133,7 @@ def choose_edit(c: Controls, seen: Any) -> Any:
     """Return which number of which vector is replaced, and by what."""
     from core.lookup import Edit
 
-    vector = c.choice("Edit the", "vector", ["k", "q", "v"], shown=_NAMES.get)
+    vector = c.choice("Edit the", "edited", ["k", "q", "v"], shown=_NAMES.get)
     labels = seen.query_labels if vector == "q" else seen.key_labels
     token = _pick(c, f"Token whose {_NAMES[vector]} is edited", "token", labels, _READ)
     dimension = _dimension(c, seen)
@@ -175,6 +183,7 @@ def draw_hard(seen: Any, query: int) -> None:
     from core import charts, lookup, lookup_panels, lookup_story
     from core.charts import tidy
 
+    st.markdown(f"${lookup_story.HARD_FORMULA}$")
     hard = lookup.hard_lookup(seen.scores)
     swept = lookup.temperature_sweep(seen, query)
     sentence = _started(lookup_story.hard_sentence(seen, hard, query))
@@ -222,25 +231,39 @@ def predict(seen: Any, shown: str, again: Any) -> None:
         shown: The vector whose edit is shown, "q", "k" or "v"; "k" where none is.
         again: ``edit -> Lookup``: the same lookup with a number edited.
     """
-    from core import lookup, lookup_story
+    from core import lookup_story
 
-    which = _OTHER_VECTOR[shown]
-    edit = lookup.telling_edit(seen, which)
-    moved = lookup.movement(seen, again(edit))
-    found = lookup_story.what_moves(moved)
-    if len(seen.query_labels) == 1 or found not in _HINTS:
-        return  # with one query or one key, "one", "every" and "none" are no answers
+    asked = None if len(seen.query_labels) == 1 else _telling(seen, shown, again)
+    if asked is None:
+        parts.note(
+            "No question here: with one query or one key, what moves one row moves "
+            "every row or none. Take more words."
+        )
+        return
+    edit, moved = asked
     answers = lookup_story.MOVED
     choices = [parts.Choice(answers[answer], _HINTS[answer]) for answer in answers]
-    labels = seen.query_labels if which == "q" else seen.key_labels
-    label = parts.plain(f'"{labels[-1]}"')
+    labels = seen.query_labels if edit.which == "q" else seen.key_labels
+    label = parts.plain(f'"{labels[edit.token]}"')
     parts.predict(
         "qkv_moves",
-        f"One number of the {_NAMES[which]} of {label} grows by 1. What moves?",
+        f"One number of the {_NAMES[edit.which]} of {label} grows by 1. What moves?",
         choices,
-        list(answers).index(found),
+        list(answers).index(lookup_story.what_moves(moved)),
         f"Measured: {lookup_story.moved_sentence(moved)}.",
     )
+
+
+def _telling(seen: Any, shown: str, again: Any) -> tuple[Any, Any] | None:
+    """Return the first edit whose reach is one of the answers, and what it moves."""
+    from core import lookup, lookup_story
+
+    for which in _OTHER_VECTORS[shown]:
+        for edit in lookup.telling_edits(seen, which)[:_MOST_TRIED]:
+            moved = lookup.movement(seen, again(edit))
+            if lookup_story.what_moves(moved) in _HINTS:
+                return edit, moved
+    return None
 
 
 def _step(label: str, icon: str, stage: str, *, at_end: bool) -> None:
@@ -282,7 +305,7 @@ def _draw_line(line: Sequence[Any], *, key: str, alt: str) -> None:
     from core.charts import tidy
 
     widths = [_room([panel]) for panel in line]
-    spare = _WIDTH - _room(line, cell=_WIDEST)
+    spare = _WIDTH - sum(max(_room([panel]), _stretched(panel)) for panel in line)
     columns = st.columns([*widths, spare] if spare > 0 else widths)
     height = _AROUND + _ROW * max(len(panel.rows) for panel in line)
     for place, panel in enumerate(line):
@@ -307,7 +330,7 @@ def _draw_line(line: Sequence[Any], *, key: str, alt: str) -> None:
                 role=panel.role,
                 row_title=panel.row_title,
                 framed=True,
-                height=max(height, 200),
+                height=max(height, 140),
             )
 
 
@@ -321,8 +344,21 @@ def _limit(panel: Any) -> float:
     return charts.nice_limit(max(least, float(panel.matrix.abs().max())))
 
 
-def _room(line: Sequence[Any], cell: int = _CELL) -> int:
-    return sum(_LABELS + cell * len(panel.columns) for panel in line)
+def _room(line: Sequence[Any]) -> int:
+    """Return the pixels that panels need for their cells and for their titles."""
+    return sum(
+        max(
+            _LABELS + _CELL * len(panel.columns),
+            _SIGN * len(panel.title) + _SIDES,
+        )
+        for panel in line
+    )
+
+
+def _stretched(panel: Any) -> int:
+    """Return the pixels that a panel is stretched to where there is room."""
+    longest = max(len(str(label)) for label in panel.columns)
+    return _LABELS + max(_WIDEST, _SIGN * longest) * len(panel.columns)
 
 
 def _look_inside(seen: Any) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from pages._ui import leases, live_run, parts
 from pages._ui.leases import HeldRun, Look
 
+_ELSEWHERE = "What stands below was measured with other settings."
 _ICONS = {"Stop": "stop", "Go on": "play_arrow"}
 
 
@@ -21,6 +22,7 @@ def measured(
     label: str,
     ahead: str,
     draw: Callable[[Look], None],
+    elsewhere: Callable[[Any], str] = lambda _: _ELSEWHERE,
 ) -> None:
     """Draw a button that measures, a bar of its progress, and what it has brought.
 
@@ -37,6 +39,8 @@ def measured(
         ahead: A sentence on what it costs, shown before the start.
         draw: Draws the results so far, of ``look.records`` measured for
             ``look.config``; its charts need an alternative text that never changes.
+        elsewhere: Says, of the settings that were measured, that they are not the ones
+            chosen; ``draw`` decides which it shows.
     """
     make_run = partial(_submit, make, total)
     held = leases.hold(name, config, make_run)
@@ -54,7 +58,7 @@ def measured(
         type="primary",
     )
     if status.step_count and config not in (None, held.config):
-        parts.note("What stands below was measured with other settings.")
+        parts.note(elsewhere(held.config))
     live_run.moving_view(held, partial(_view, ahead, draw))
 
 

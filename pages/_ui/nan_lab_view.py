@@ -1,6 +1,6 @@
 """The NaN lab of the masks page: a fully masked row under each fill and number type."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -47,14 +47,14 @@ def draw(precision: str, method: str) -> None:
         "there is nothing to read. `finfo.min` is the lowest number of the type; "
         "`core.attention` is what this app does: it sets such a row to 0."
     )
-    st.markdown(_table(["fill", *PRECISIONS], by_fill.values()))
+    st.markdown(parts.table(["fill", *PRECISIONS], by_fill.values()))
     st.markdown(
         f"**The same in numbers, in {precision}**: the output is the sum of weights · "
         "values, the gradient is how fast the output changes with each filled score."
     )
     shown = [row for row in rows if row.dtype == precision]
     header = ["fill", f"in {precision}", "weights", "output", "gradient"]
-    st.markdown(_table(header, map(_lab_row, shown)))
+    st.markdown(parts.table(header, map(_lab_row, shown)))
     for verdict in dict.fromkeys(row.verdict for row in shown):
         parts.sentence(verdict)
     st.markdown("**Where such a row comes from**: `core.attention` on a padded batch.")
@@ -85,8 +85,3 @@ def _lab_row(row: Any) -> list[str]:
 def _listed(numbers: Sequence[float | None]) -> str:
     shown = ("–" if number is None else f"{number:.3g}" for number in numbers)
     return ",\u2002".join(shown).replace("nan", "NaN")
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

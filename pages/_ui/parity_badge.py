@@ -14,12 +14,16 @@ def badge(parity: Any, what: str) -> None:
         parity: A ``core.parity.Parity``.
         what: What was compared, such as "nn.MultiheadAttention".
     """
+    from core.captions import distance
+
     colour, icon, word = (
         ("green", "check_circle", "equal")
         if parity.agrees
         else ("red", "cancel", "different")
     )
-    numbers = f"largest difference {parity.largest:.1e}, allowed {parity.tolerance:.0e}"
+    numbers = (
+        f"largest difference {distance(parity.largest)}, allowed {parity.tolerance:.0e}"
+    )
     st.markdown(
         f":{colour}-badge[:material/{icon}: {word}] {parts.plain(what)}: {numbers}"
     )

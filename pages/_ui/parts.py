@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:<>&^])")
 # word joiner parts their signs as well.
 _JOINED_SIGNS = re.compile(r"(?i:www)(?=\.)|[:@](?=\S)|[-<~](?=[-=>])|>(?==)")
 _WORD_JOINER = "\u2060"
+_HELD_KEYS = "_keys_of_experiments"  # session key: keys without a control yet
 
 
 class Choice(NamedTuple):
@@ -109,6 +110,12 @@ def bare_chart(
 def sentence(text: str) -> None:
     """Write one generated sentence under a picture; nothing in it is markup."""
     st.markdown(plain(text))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown; what is in it is markup, never a student's text."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def note(text: str) -> None:
@@ -209,12 +216,32 @@ def try_it(prefix: str, experiments: Mapping[str, Mapping[str, Any]]) -> None:
                 on_click=set_controls,
                 args=(prefix, settings),
             )
+    _hold_keys(prefix, experiments.values())
 
 
 def set_controls(prefix: str, settings: Mapping[str, Any]) -> None:
     """Set controls of a page by name; only where a button calls back."""
     for name, value in settings.items():
         st.session_state[f"{prefix}_{name}"] = value
+
+
+def free_keys() -> None:
+    """Take back the keys that ``try_it`` held, before a control is drawn with one."""
+    for key in st.session_state.pop(_HELD_KEYS, ()):
+        if st.session_state.get(key) is None:
+            st.session_state.pop(key, None)
+
+
+def _hold_keys(prefix: str, experiments: Iterable[Mapping[str, Any]]) -> None:
+    """Hold the keys of controls of other views until the next run begins.
+
+    Streamlit writes into the address what a button sets only where the session knew
+    the key before; the address would not tell of a control that is not drawn yet.
+    """
+    keys = {f"{prefix}_{name}" for settings in experiments for name in settings}
+    free = [key for key in sorted(keys) if key not in st.session_state]
+    st.session_state.update(dict.fromkeys(free))
+    st.session_state[_HELD_KEYS] = free
 
 
 def limits(text: str) -> None:

@@ -4,25 +4,31 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from pages._ui import parts
+from pages._ui import parts, timing_view
 from pages._ui.controls import Controls
 
 VIEWS = ["Path", "Time", "Memory", "Theory and measurement"]
-WIDTHS = [4, 8, 16, 32]  # of the Jacobians
-LENGTHS = [10, 20, 40, 60, 80, 100]
+WIDTHS = [4, 8, 16]  # of the Jacobians
+LENGTHS = [10, 20, 30, 40, 50, 60]
 BIASES = [-2, -1, 0, 1, 2, 3, 4, 5]
 NUM_HEADS = [1, 2, 4, 8]
 SEQ_LENS = [2**exponent for exponent in range(4, 15)]  # of the memory
 HEIGHT = 400
 _FLOOR = 1e-20
 _START = "LSTM, PyTorch's start"
+_PRODUCT = (
+    r"\frac{\partial s_t}{\partial x_0} = J_t \, J_{t-1} \cdots J_1 \,"
+    r"\frac{\partial s_0}{\partial x_0} \qquad h_t \text{ is part of } s_t"
+    r"\text{ (LSTM: } h \text{ and } c\text{)}"
+)
 _BYTES = (1e2, 1e11)
 _MOST_MADE = 512  # longest sequence whose scores are really made here
-_SHORT, _LONG = 20, 80  # lengths of the prediction
+_SHORT, _LONG, _DISTANCE = 20, 80, 10  # of the prediction
 _COUNTED = (32, 64)  # lengths at which chains of operations are counted
 _HEADER = (
-    "layer", "longest path", f"its operations, n = {_COUNTED[0]} → {_COUNTED[1]}",
-    "steps in a row", "operations in a row", "cost", "measured time",
+    "layer", "longest path",
+    f"shortest chain of operations, n = {_COUNTED[0]} → {_COUNTED[1]}",
+    "steps in a row", "longest chain of operations", "cost", "measured time",
 )  # fmt: skip
 ANSWERS = {  # what is left of the norm, n times 4
     1.0: parts.Choice(
@@ -44,10 +50,10 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Close the forget gate (bias -2): the LSTM fades faster than the plain RNN": {
         "view": "Path", "length": 60, "width": 16, "forget_bias": -2, "seed": 0,
     },
-    "Open it wide (bias 5): the LSTM carries token 0 through 100 tokens": {
-        "view": "Path", "length": 100, "width": 16, "forget_bias": 5, "seed": 0,
+    "Open it wide (bias 5): the LSTM carries token 0 through 60 tokens": {
+        "view": "Path", "length": 60, "width": 16, "forget_bias": 5, "seed": 0,
     },
-    "Take d = 128: attention passes the recurrences at longer sequences than at 16": {
+    "Take d = 128: attention passes the LSTM at a longer sequence than at d = 16": {
         "view": "Time", "timed_width": 128, "what": "forward",
     },
 }  # fmt: skip
@@ -79,11 +85,19 @@ def choose_path(c: Controls) -> Shown:
     )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
 def norms(
     model: str, seq_len: int, width: int, forget_bias: float | None, seed: int
 ) -> Any:
-    """Return the norms of one model over distance; kept, as few sliders change all."""
+    """Return the norms of one model over distance; those of a cell keep their start."""
+    if model == "attention":
+        return _norms(model, seq_len, width, None, seed)
+    return _norms(model, LENGTHS[-1], width, forget_bias, seed)[:, :seq_len]
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _norms(
+    model: str, seq_len: int, width: int, forget_bias: float | None, seed: int
+) -> Any:
     from core import path_length
 
     return path_length.jacobian_norms(
@@ -105,6 +119,7 @@ def draw_path(shown: Shown) -> None:
     start = norms("lstm", *rest, None, shown.seed)
     names = recurrence_story.NAMES
     said = recurrence_story.path_sentence(found)
+    st.latex(_PRODUCT)
     parts.picture(
         charts.reach,
         growth_frames.reach_frame(
@@ -115,7 +130,7 @@ def draw_path(shown: Shown) -> None:
         key="recurrence_path",
         caption=said,
         references=(_START,),
-        x_domain=(0, shown.seq_len - 1),
+        x_domain=(0, LENGTHS[-1] - 1),
         y_domain=(_FLOOR, 10.0),
         title="Influence of token 0 on output t: median and 10–90 % of "
         f"{path_length.NUM_DRAWS} draws",
@@ -165,7 +180,7 @@ def draw_memory(seq_len: int, num_heads: int, width: int) -> None:
         series=kinds,
         x_domain=(SEQ_LENS[0], SEQ_LENS[-1]),
         y_domain=_BYTES,
-        y_title="bytes",
+        y_title="memory",
         unit="bytes",
         title="Memory of one sequence: points measured, dashes the formula",
         height=HEIGHT,
@@ -184,20 +199,23 @@ def draw_memory(seq_len: int, num_heads: int, width: int) -> None:
 
 def draw_theory(width: int, what: str) -> None:
     """Show the table of path, parallelism and cost, with what was measured beside."""
-    from core import path_length, recurrence_story, timing
+    from core import chains as counting
+    from core import recurrence_story, timing
 
     shipped = timing.read_timings()
     curves = shipped.curves[width, what]
     chains = {model: _chains(model) for model in curves}
     rows = recurrence_story.theory_rows(curves, chains)
     st.markdown(_table(_HEADER, rows), help=parts.plain(shipped.origin))
+    setting = timing_view.setting_words(width, what)
+    parts.sentence(f"Measured time: the shipped table, {setting}.")
     parts.sentence(recurrence_story.chains_sentence(chains, _COUNTED))
     limit = recurrence_story.limit_sentence(curves)
     if limit:
         parts.sentence(limit)
     parts.look_inside(
         "recurrence",
-        [path_length.chains, path_length.longest_chain, path_length.shortest_chain],
+        [counting.chains, counting.longest_chain, counting.shortest_chain],
         {"d of the measured layers": width},
     )
 
@@ -210,14 +228,17 @@ def predict() -> None:
     picked = parts.ask_prediction(
         "recurrence_predict",
         f"A sequence grows from {_SHORT} to {_LONG} tokens. What happens to "
-        "attention's norm at distance 10?",
+        f"attention's norm at distance {_DISTANCE}?",
         choices,
     )
     if picked is None:
         return
-    left = path_length.fade_with_length(_SHORT, _LONG, width=16)
+    left = path_length.fade_with_length(_SHORT, _LONG, distance=_DISTANCE, width=16)
     right = recurrence_story.closest(left, list(ANSWERS))
-    reveal = f"Measured: {left:.2f} of it is left, at every distance alike."
+    reveal = (
+        f"Measured: {left:.2f} of it is left, the median of {path_length.MAX_DRAWS} "
+        "draws. Both lengths have the same layers and first tokens."
+    )
     parts.judge_prediction(choices, picked, right, reveal)
 
 
@@ -231,9 +252,9 @@ def _real_bytes(width: int, num_heads: int) -> Any:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _chains(model: str) -> Any:
-    from core import path_length
+    from core import chains
 
-    return tuple(path_length.chains(model, seq_len=n) for n in _COUNTED)
+    return tuple(chains.chains(model, seq_len=n) for n in _COUNTED)
 
 
 def _table(header: Any, rows: Any) -> str:

@@ -26,6 +26,11 @@ def choose(c: Controls) -> tuple[int, str]:
     return width, what
 
 
+def setting_words(width: int, what: str) -> str:
+    """Return what is timed in words."""
+    return f"d = {width}, {WHATS[what]}"
+
+
 def draw(width: int, what: str) -> None:
     """Draw the button that measures here, and time against length below it."""
     from core import measuring, timing
@@ -38,6 +43,10 @@ def draw(width: int, what: str) -> None:
         label="Measure here",
         ahead=_AHEAD,
         draw=lambda look: _draw_look(look, width, what),
+        elsewhere=lambda config: (
+            f"Measured here at {setting_words(config.width, config.what)}: return to "
+            "those settings to see it."
+        ),
     )
     parts.look_inside(
         "recurrence",
@@ -53,44 +62,46 @@ def _fits() -> list[Any]:
 
 
 def _draw_look(look: Look, width: int, what: str) -> None:
-    """Draw shipped curves alone, or behind what was measured here."""
+    """Draw the shipped curves of the settings, or them behind what is measured here."""
     from core import charts, recurrence_story, timing
     from core.charts import growth_frames
 
-    if look.records:  # they belong to the settings they were measured with
-        width, what = look.config.width, look.config.what
+    own = (look.config.width, look.config.what) == (width, what)
+    records = look.records if own else ()
     shipped = timing.read_timings()
     before = shipped.curves[width, what]
-    here = timing.best_curves(look.records)
-    complete = len(look.records) >= look.status.max_steps
-    told = here if complete else before  # sentences rest while numbers come in
-    fits = recurrence_story.fits_of(told)
+    here = timing.best_curves(records)
+    complete = len(records) >= look.status.max_steps
+    told = before if not here else here if complete else {}  # no fit of half a curve
+    setting = setting_words(width, what)
     named = recurrence_story.named_curves
     parts.bare_chart(
         charts.growth,
         growth_frames.growth_frame(
             named(here or before),
             earlier=named(before) if here else None,
-            fits=recurrence_story.fit_curves(fits, timing.LENGTHS),
+            fits=recurrence_story.fit_curves(
+                recurrence_story.fits_of(told), timing.LENGTHS
+            ),
             chosen=recurrence_story.rules_of(told, timing.LENGTHS[-1]),
         ),
         key="recurrence_time",
         alt=_ALT,
         x_domain=(timing.LENGTHS[0], timing.LENGTHS[-1]),
         y_domain=_SECONDS,
-        y_title="seconds of one pass",
+        y_title="time of one pass",
         unit="s",
-        title="Time against length, one sequence",
+        title=f"Time against length, one sequence, {setting}",
         height=_HEIGHT,
     )
     lines = "Solid: measured here. Dotted: " if here else "Solid: "
+    dashes = "Dashed: fitted powers." if told else "Fits follow the last round."
     st.caption(
-        f"{lines}the shipped table. Dashed: fitted powers of "
-        f"{'what was measured here' if complete else 'the shipped table'}.",
+        f"{setting}; processor time of one thread. {lines}the shipped table. {dashes}",
         help=parts.plain(shipped.origin),
     )
-    parts.sentence(" ".join(recurrence_story.time_sentences(told, width)))
-    skipped = timing.skipped_lengths(look.records) if complete else {}
-    left = recurrence_story.skipped_sentence(skipped)
-    if left:
-        parts.sentence(left)
+    if told:
+        parts.sentence(" ".join(recurrence_story.time_sentences(told, width)))
+        left = recurrence_story.left_out_sentence(timing.left_out(told))
+        if left:
+            parts.sentence(left)

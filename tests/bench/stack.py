@@ -6,6 +6,11 @@ Both classifiers start from the same weights and train on the same batches, with
 same rate of dropout: ours at our layers, PyTorch's at ``nn.TransformerEncoder``. Two
 sizes are raced: the lab's, and six layers of width 256. The two take turns in short
 blocks, so that a busy machine slows both, and the ratio is the median over the turns.
+
+That race is of the steps a learner waits for, not of the stacks alone: our classifier
+computes only the CLS position in its last layer, and our dropout draws four entries at
+once. So every size is also raced, without being judged, with the mean of all positions
+as the readout, where both compute the same, and then without dropout as well.
 """
 
 import argparse
@@ -13,6 +18,7 @@ import statistics
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 
 from core.built_in import BuiltInClassifier
 from core.train_config import MAX_STEPS, TrainConfig
@@ -29,6 +35,13 @@ SIZES = {  # name -> configuration, steps a block
         3,
     ),
 }  # fmt: skip
+
+
+VARIATIONS = {  # words -> changes; only the first is judged
+    "as it trains": {},
+    "readout mean": {"readout": "mean"},
+    "readout mean, no dropout": {"readout": "mean", "dropout": 0.0},
+}
 
 
 def make_pair(config: TrainConfig) -> tuple[Trainer, Trainer]:
@@ -61,26 +74,36 @@ def race(config: TrainConfig, steps: int, turns: int) -> list[tuple[float, float
     return seconds
 
 
+def race_and_tell(name: str, config: TrainConfig, steps: int, turns: int) -> float:
+    """Race one configuration, print its line, and return the ratio."""
+    without_tests = replace(config, max_steps=MAX_STEPS, eval_every=MAX_STEPS)
+    seconds = race(without_tests, steps, turns)
+    ours, built_in = (
+        1000 * statistics.median(column) / steps
+        for column in zip(*seconds, strict=True)
+    )
+    ratio = statistics.median(a / b for a, b in seconds)
+    sys.stdout.write(
+        f"{name:<51} ours {ours:7.1f} ms a step   built-in {built_in:7.1f} ms"
+        f"   ratio {ratio:.2f}\n"
+    )
+    return ratio
+
+
 def main() -> int:
-    """Print a line a size; exit 1 where our step is slower than allowed."""
+    """Print a line a race; exit 1 where our step, as it trains, is too slow."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=15)
     turns, worst = parser.parse_args().turns, 0.0
-    for name, (config, steps) in SIZES.items():
-        without_tests = {"max_steps": MAX_STEPS, "eval_every": MAX_STEPS}
-        seconds = race(replace(config, **without_tests), steps, turns)
-        ours, built_in = (
-            1000 * statistics.median(column) / steps
-            for column in zip(*seconds, strict=True)
-        )
-        ratio = statistics.median(a / b for a, b in seconds)
-        worst = max(worst, ratio)
-        sys.stdout.write(
-            f"{name:<26} ours {ours:7.1f} ms a step   built-in {built_in:7.1f} ms"
-            f"   ratio {ratio:.2f}\n"
-        )
+    for (name, (config, steps)), (words, changes) in product(
+        SIZES.items(), VARIATIONS.items()
+    ):
+        said = f"{name}, {words}"
+        ratio = race_and_tell(said, replace(config, **changes), steps, turns)
+        if not changes:
+            worst = max(worst, ratio)
     bound = 1 + ALLOWANCE
-    sys.stdout.write(f"largest ratio {worst:.2f}, bound {bound:.2f}\n")
+    sys.stdout.write(f"largest ratio as it trains {worst:.2f}, bound {bound:.2f}\n")
     return int(worst > bound)
 
 
