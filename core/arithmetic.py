@@ -15,7 +15,7 @@ from core.lookup import STAGES, VECTORS, Lookup
 
 NAMES = {"q": "query", "k": "key", "v": "value"}
 _DECIMALS, _MOST_DECIMALS = 3, 15
-_A_LINE = 5  # terms of a long sum on one line
+_A_LINE = 4  # terms of a long sum on one line
 _LARGE, _SMALL = 1e5, 0.5 * 10**-_DECIMALS  # beyond these a power of ten is shown
 _SAFE = 100.0  # exponents beyond this could leave the range of a float
 _SAME = 1e-12
@@ -146,8 +146,8 @@ def _softmax(seen: Lookup, cell: Cell) -> CellArithmetic:
     value = top / total
     sentence = (
         f'query "{seen.query_labels[cell.query]}" gives key '
-        f'"{seen.key_labels[cell.key]}" {shown_number(top)} of a row sum of {shown_number(total)}: '
-        f"{percent(value)}"
+        f'"{seen.key_labels[cell.key]}" {shown_number(top)} of a row sum of '
+        f"{shown_number(total)}: {percent(value)}"
     )
     latex = _softmax_latex(cell, exponents, exponentials, shifted=shift != 0)
     lines = [f"    math.exp({_minus(score, shift)})," for score in scaled]
@@ -178,8 +178,8 @@ def _weigh(seen: Lookup, cell: Cell) -> CellArithmetic:
     )
     sentence = (
         f'query "{seen.query_labels[cell.query]}" takes {percent(weight)} of '
-        f'{shown_number(value)}, the value of "{seen.key_labels[cell.key]}" in dimension '
-        f"{cell.dimension}: {shown_number(product)}"
+        f'{shown_number(value)}, the value of "{seen.key_labels[cell.key]}" in '
+        f"dimension {cell.dimension}: {shown_number(product)}"
     )
     return _told(
         product, sentence, latex, f"cell = {weight!r} * {value!r}\nprint(cell)"

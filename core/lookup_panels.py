@@ -133,6 +133,7 @@ def hard_panels(seen: Lookup, hard: HardLookup, query: int) -> list[Panel]:
             seen.query_labels[query : query + 1],
             seen.key_labels,
             _nothing(scores),
+            row_title="query",
         ),
         Panel(
             "Weights of the query, one head",

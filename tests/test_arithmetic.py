@@ -2,13 +2,13 @@
 
 import contextlib
 import io
+import math
 import random
 import re
 
 import pytest
-import torch
 
-from core.arithmetic import Cell, cell_arithmetic
+from core.arithmetic import Cell, cell_arithmetic, shown_number
 from core.lookup import STAGES, VECTORS, Edit, look_up
 
 POOL = [
@@ -24,6 +24,83 @@ POOL = [
     "\u202ex",
     "\x00",
 ]
+
+
+NUMBER = r"(-?\d+(?:\.\d+)?)(?: \\cdot 10\^\{(-?\d+)\})?"
+
+
+def number(found: tuple[str, str]) -> float:
+    """Return what a number of the LaTeX says: its digits, and a power of ten if any."""
+    return float(found[0]) * 10.0 ** int(found[1] or 0)
+
+
+def rounds_to(value: float, shown: float) -> bool:
+    """Whether a number is shown with three decimals, or three figures if small."""
+    return abs(value - shown) <= max(0.0051 * min(abs(value), 0.1), 1e-300) or (
+        abs(value) >= 1e5 and abs(value / shown - 1) < 0.0051
+    )
+
+
+def random_cells(stage: str):
+    chance = random.Random(f"latex {stage}")
+    for _ in range(120):
+        seen = random_lookup(chance, temperature=chance.choice([0.5, 1, 1, 100]))
+        cell, vector = random_cell(chance, seen), chance.choice(VECTORS)
+        yield seen, cell, vector, cell_arithmetic(seen, stage, cell, vector=vector)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_latex_ends_with_the_cell(stage):
+    for seen, cell, vector, told in random_cells(stage):
+        last = told.latex.splitlines()[-2]
+        found = re.findall(NUMBER, last)[-1]
+        assert rounds_to(cell_of(seen, stage, cell, vector), number(found)), last
+
+
+def test_every_exponential_follows_from_the_exponent_that_is_shown():
+    for seen, cell, _, told in random_cells("softmax"):
+        pairs = re.findall(rf"e\^\{{([^{{}}z]+)\}} \\approx {NUMBER}", told.latex)
+        assert len(pairs) == len(seen.key_labels)
+        for exponent, *shown in pairs:
+            wrong = abs(math.exp(float(exponent)) - number(shown))
+            places = len(shown[0].partition(".")[2])
+            last = int(shown[1]) - places if shown[1] else -max(places, 3)
+            assert wrong <= 0.5 * 10.0**last + 1e-12, told.latex
+        fraction = rf"\\frac\{{{NUMBER}\}}\{{{NUMBER}\}}"
+        (found,) = re.findall(fraction, told.latex.splitlines()[-2])
+        top, below = found[:2], found[2:]
+        own = f"e^{{z_{{{cell.query},{cell.key}}}"
+        assert told.latex.splitlines()[1].count(own) == 1
+        row = seen.scaled[cell.query].exp()
+        assert rounds_to(float(row[cell.key]), number(top))
+        assert rounds_to(float(row.sum()), number(below))
+
+
+def test_a_score_is_divided_by_the_root_and_the_temperature():
+    for seen, _, _, told in random_cells("scale"):
+        d_k = seen.q.shape[1]
+        assert rf"{{\sqrt{{{d_k}}}" in told.latex
+        below = re.findall(rf"\\frac\{{.*\}}\{{{NUMBER}\}}", told.latex)[-1]
+        assert rounds_to(math.sqrt(d_k) * seen.temperature, number(below))
+
+
+def test_a_projection_names_its_matrix_and_multiplies_its_column():
+    for seen, cell, vector, told in random_cells("project"):
+        assert rf"(W_{vector})_{{m,{cell.dimension}}}" in told.latex
+        row = cell.query if vector == "q" else cell.key
+        assert told.latex.splitlines()[1].startswith(f"{vector}_{{{row},")
+        x = (seen.x_query if vector == "q" else seen.x_key)[row].tolist()
+        column = getattr(seen, f"w_{vector}")[:, cell.dimension].tolist()
+        for left, right in zip(x, column, strict=True):
+            shown = [f"({n:g})" if n < 0 else f"{n:g}" for n in (left, right)]
+            assert rf"{shown[0]} \cdot {shown[1]}" in told.latex
+
+
+def test_no_line_begins_with_a_comma():
+    seen = look_up(list("abcdefghijk"), d_model=4, d_k=3, seed=0)
+    latex = cell_arithmetic(seen, "softmax", Cell(0, 1, 2)).latex
+    assert r",\;  \\" in latex
+    assert not re.search(r"&\\quad (\{\})?,", latex)
 
 
 def run(program: str) -> float:
@@ -119,11 +196,8 @@ def test_every_exponential_and_the_row_sum_stand_in_the_latex_of_a_weight():
     told = cell_arithmetic(seen, "softmax", Cell(2, 5, 0))
     row = seen.scaled[2]
     for score in row.tolist():
-        shown = [
-            f"{x:.3f}".rstrip("0").rstrip(".")
-            for x in (score, torch.tensor(score).exp())
-        ]
-        assert rf"e^{{{shown[0]}}} \approx {shown[1]}" in told.latex
+        shown = f"{math.exp(score):.3f}".rstrip("0").rstrip(".")
+        assert rf"}} \approx {shown}" in told.latex
     total = f"{float(row.exp().sum()):.3f}".rstrip("0")
     assert rf"{{{total}}}" in told.latex
     assert told.latex.count("e^{z_{2,5}}") == 1
@@ -133,8 +207,8 @@ def test_every_weighted_value_stands_in_the_latex_of_an_output():
     seen = look_up(list("abcdefg"), d_model=4, d_k=3, seed=0)
     told = cell_arithmetic(seen, "sum", Cell(2, 0, 1))
     for number in seen.weighted[2, :, 1].tolist():
-        if abs(number) >= 0.0005:
-            assert f"{number:.3f}".rstrip("0") in told.latex
+        shown = shown_number(number).replace("−", "-")
+        assert abs(number) < 0.0005 or shown in told.latex
 
 
 def test_equality_is_claimed_only_where_the_shown_numbers_are_exact():
@@ -190,6 +264,17 @@ def test_each_stage_says_its_step_in_words():
     scaled = cell_arithmetic(warm, "scale", Cell(0, 1, 2))
     assert "divided by √3 and by the temperature 2 is" in scaled.sentence
     assert r"\sqrt{3} \cdot 2" in scaled.latex
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (6.4114, "6.411"), (-1.25, "−1.25"), (0.012345, "0.0123"), (0.05, "0.05"),
+        (-0.00098765, "−0.000988"), (0.0, "0"), (-0.0, "0"), (1e-7, "1.00e−07"),
+    ],
+)  # fmt: skip
+def test_a_small_number_keeps_three_figures(value, shown):
+    assert shown_number(value) == shown
 
 
 def test_a_cell_that_does_not_exist_is_refused():

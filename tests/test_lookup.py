@@ -157,6 +157,20 @@ def test_a_new_number_in_a_value_moves_no_weight_and_every_output_by_its_share(s
     assert torch.equal(moved.outputs[:, [0, 2]], torch.zeros(3, 2).double())
 
 
+def test_how_far_a_row_moved_is_the_length_of_its_change():
+    before = cross(seed=2)
+    after = cross(seed=2, edit=Edit("k", 4, 0, 2.5))
+    moved = movement(before, after)
+    for row in range(3):
+        for rows, changes in (
+            (moved.weight_rows, (after.attn_weights - before.attn_weights)[row]),
+            (moved.output_rows, (after.output - before.output)[row]),
+        ):
+            length = math.sqrt(sum(change**2 for change in changes.tolist()))
+            assert float(rows[row]) == pytest.approx(length, rel=1e-12)
+            assert length > float(changes.abs().max())
+
+
 def test_an_edit_that_changes_nothing_moves_nothing():
     before = cross()
     same = Edit("k", 2, 1, float(before.k[2, 1]))
@@ -181,6 +195,7 @@ def test_a_telling_edit_adds_1_where_every_query_notices(which):
         vectors = getattr(seen, which)
         assert edit.which == which
         assert edit.token == 8
+        assert len(set(telling_edits(seen, which))) == vectors.numel()
         assert edit.value == float(vectors[8, edit.dimension]) + 1
         zeros = (seen.q == 0).sum(dim=0)
         assert zeros[edit.dimension] == zeros.min()

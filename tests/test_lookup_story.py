@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.arithmetic import Cell
+from core.arithmetic import Cell, shown_number
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.tidy import matrix_frame
 from core.lookup import (
@@ -20,9 +20,11 @@ from core.lookup_story import (
     MOVED,
     edit_sentence,
     hard_sentence,
+    index_sentence,
     moved_sentence,
     stage_formula,
     stage_sentence,
+    stage_words,
     sums_sentence,
     sweep_sentence,
     value_sentence,
@@ -140,7 +142,9 @@ def test_the_edited_number_is_framed_beside_what_it_moved():
 def test_the_hard_lookup_stands_above_the_soft_one():
     seen = cross()
     hard = hard_lookup(seen.scores)
-    weights, returned = hard_panels(seen, hard, 1)
+    scores, weights, returned = hard_panels(seen, hard, 1)
+    assert torch.equal(scores.matrix, seen.scores[1:2])
+    assert list(scores.rows) == ["was"]
     assert list(weights.rows) == list(returned.rows) == ["hard", "soft"]
     assert torch.equal(weights.matrix[1], seen.attn_weights[1])
     assert weights.matrix[0].max() == 1
@@ -179,8 +183,15 @@ def test_scores_scaling_and_shares_are_told_with_their_numbers():
     seen = cross()
     low, high = float(seen.scores.min()), float(seen.scores.max())
     told = {stage: stage_sentence(seen, stage, CELL, "q") for stage in STAGES}
-    assert told["score"].startswith(f"scores from {low:.2f} to {high:.2f}")
-    largest = [f"{float(x.abs().max()):.3g}" for x in (seen.scores, seen.scaled)]
+    shown = [shown_number(end) for end in (low, high)]
+    assert told["score"].startswith(
+        f"scores from {shown[0]} to {shown[1]}, before scal"
+    )
+    row, key = divmod(int(seen.scores.argmax()), 5)
+    pair = f'query "{READERS[row]}" and key "{seen.key_labels[key]}"'
+    assert told["score"].endswith(f"the highest is of {pair}")
+    assert "mask" not in " ".join(told.values())
+    largest = [f"{float(x.abs().max()):.3f}" for x in (seen.scores, seen.scaled)]
     assert told["scale"] == (
         f"divided by √2, the largest size of a score falls from {largest[0]} to "
         f"{largest[1]}"
@@ -192,7 +203,7 @@ def test_scores_scaling_and_shares_are_told_with_their_numbers():
 def test_the_sentence_of_the_sum_holds_the_output():
     seen = cross()
     told = stage_sentence(seen, "sum", CELL, "q")
-    numbers = ", ".join(f"{x:.3g}" for x in seen.output[2].tolist())
+    numbers = ", ".join(shown_number(x) for x in seen.output[2].tolist())
     assert f'the output of "it·2" is ({numbers})' in told
 
 
@@ -208,7 +219,7 @@ def test_what_an_edit_moves_is_told_by_what_it_moved(which, found):
     assert found in MOVED
     old = float(getattr(before, which)[1, 0])
     told = edit_sentence(before, edit, moved)
-    assert f"from {old:.3g} to 3" in told
+    assert f"from {shown_number(old)} to 3" in told
     counts = {"one": "1", "every": "3", "none": "0"}
     weights, outputs = (counts[reach] for reach in found)
     assert f"{weights} of 3 rows of weights" in told
@@ -236,7 +247,11 @@ def test_a_value_reaches_an_output_by_its_weight():
     share = float(before.attn_weights[reader, 4])
     change = 2.0 - float(before.v[4, 0])
     assert before.query_labels[reader] in told
-    assert f"{share:.3g} · {change:.3g} = {share * change:.3g}" in told
+    numbers = [shown_number(x) for x in (share, change, share * change)]
+    assert f"{numbers[0]} · {numbers[1]} = {numbers[2]}" in told
+    falls = Edit("v", 4, 0, -2.0)
+    told = value_sentence(before, falls, movement(before, cross(edit=falls)))
+    assert "· (−" in told
 
 
 def test_a_hard_lookup_is_told_with_its_ties():
@@ -248,6 +263,83 @@ def test_a_hard_lookup_is_told_with_its_ties():
     assert "the soft one gives each" in told
     single = hard_sentence(cross(), hard_lookup(cross().scores), 0)
     assert "alone; at temperature 1 the soft one gives it" in single
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 7.0])
+def test_a_hard_lookup_is_told_with_the_share_and_distance_of_the_soft_one(temperature):
+    seen = cross(temperature=temperature)
+    hard = hard_lookup(seen.scores)
+    for query in range(3):
+        (best,) = hard.best[query]
+        apart = seen.attn_weights[query] @ seen.v - seen.v[best]
+        length = sum(x**2 for x in apart.tolist()) ** 0.5
+        share = float(seen.attn_weights[query, best])
+        told = hard_sentence(seen, hard, query)
+        assert f"gives it {100 * share:.0f} %" in told
+        assert told.endswith(f"its output lies {shown_number(length)} away")
+
+
+def test_a_tie_of_many_is_counted():
+    seen = look_up(["wet"] * 9, queries=["it"], d_model=4, d_k=3, seed=5)
+    hard = hard_lookup(seen.scores)
+    assert "finds a tie of 9 keys and returns the mean" in hard_sentence(seen, hard, 0)
+    assert sweep_sentence(temperature_sweep(seen, 0), 9).startswith(
+        "from temperature 0.01 to 100 the largest weight stays at 11 %"
+    )
+    cell = Cell(0, 0, 0)
+    assert stage_sentence(seen, "weigh", cell, "q") == (
+        'query "it" gives the same 11 % to each of 9 keys: '
+        "the same share of every value"
+    )
+    assert stage_sentence(seen, "score", cell, "q").startswith("all 9 scores are ")
+
+
+def test_of_one_key_nothing_is_told_that_needs_two():
+    seen = look_up(["wet"], queries=["it"], d_model=4, d_k=1, seed=5)
+    cell = Cell(0, 0, 0)
+    told = {stage: stage_sentence(seen, stage, cell, "q") for stage in STAGES}
+    assert told["score"].startswith("the score is ")
+    assert "stays at" in told["scale"]
+    assert told["weigh"] == (
+        'query "it" gives all its weight to "wet", the only key: all of its value'
+    )
+    assert "necessity" not in told["sum"]
+    swept = sweep_sentence(temperature_sweep(seen, 0), 1)
+    assert swept.endswith("stays at 100 %: there is one key")
+
+
+def test_each_stage_says_what_its_names_mean_and_which_tokens_its_indices():
+    seen = cross()
+    words = [stage_words(seen, stage) for stage in STAGES]
+    assert len(set(words)) == 6
+    assert "one (5, 2) matrix for each query" in words[4]
+    told = {stage: index_sentence(seen, stage, CELL, "k") for stage in STAGES}
+    both = 'indices count from 0: query "it·2" is 2 and key "street" is 4'
+    assert told["score"] == told["softmax"] == told["weigh"] == both
+    assert told["project"] == 'indices count from 0: token "street" is 4'
+    assert told["sum"] == 'indices count from 0: query "it·2" is 2'
+
+
+def test_an_edit_to_the_same_number_says_so():
+    before = cross()
+    same = Edit("k", 1, 0, float(before.k[1, 0]))
+    told = edit_sentence(before, same, movement(before, cross(edit=same)))
+    assert "the same number: 0 of 3 rows of weights move" in told
+
+
+def test_of_many_queries_only_the_picked_row_is_drawn():
+    words = [f"w{number}" for number in range(12)]
+    seen = look_up(words, d_model=3, d_k=2, seed=0)
+    cell = Cell(query=7, key=4, dimension=1)
+    _, weights = stage_panels(seen, "softmax", cell, "q")
+    assert torch.equal(weights.matrix, seen.attn_weights[7:8])
+    assert list(weights.rows) == ["w7"]
+    assert weights.title == 'Weights (12, 12), one head: "w7"'
+    assert framed(weights) == [(0, 4)]
+    q, k, _ = stage_panels(seen, "score", cell, "q")
+    assert (len(q.rows), len(k.rows)) == (1, 12)
+    _, v, weighted = stage_panels(seen, "weigh", cell, "q")
+    assert (len(v.rows), len(weighted.rows)) == (12, 12)
 
 
 def test_both_ends_of_the_temperature_are_told():

@@ -148,7 +148,9 @@ def test_an_edit_shows_what_moves_and_what_is_exactly_0(vector, rows, outputs):
     assert f"{outputs} of 9 outputs" in told
     assert ("by its weight times the change" in told) == (vector == "value")
     spec = charts_by_title(app)["Δ weights (9, 9), one head"][0]
-    assert "datum.change === 0 ? '0'" in json.dumps(spec)
+    small = "abs(datum.change) < 0.005 ? (datum.change > 0 ? '<.01' : '>−.01')"
+    words = json.dumps(spec, ensure_ascii=False)
+    assert f"datum.change === 0 ? '0' : {small}" in words
 
 
 @pytest.mark.parametrize(
@@ -198,6 +200,30 @@ def test_no_question_is_asked_where_its_answers_would_be_the_same():
         app = open_lookup(**settings)
         assert_sound(app)
         assert not app.radio
+        assert "No question is asked here" in app.info[-1].value
+
+
+@pytest.mark.parametrize("view", lookup_view.VIEWS)
+@pytest.mark.parametrize("seed", [9, 19, 44, 45, 49])
+def test_ordinary_seeds_with_small_widths_still_ask(seed, view):
+    app = open_lookup(view=view, d_model=2, d_k=1, seed=seed)
+    assert_sound(app)
+    assert len(app.radio) == 1
+
+
+def test_a_projection_and_an_edit_choose_their_vector_apart():
+    app = open_lookup(view=EDIT, edited="value")
+    app = press(app, "qkv_try_0")
+    control(app, "stage").set_value("project").run()
+    assert control(app, "vector").value == "q"
+
+
+def test_a_pick_that_is_gone_leaves_the_address_too():
+    app = open_lookup(view=EDIT, text="a b c d", token="d")
+    control(app, "text").set_value("x y").run()
+    control(app, "text").set_value("a b c d").run()
+    assert control(app, "token").value != "d"
+    assert "d" not in app.query_params.get("qkv_token", [])
 
 
 def test_a_cold_lookup_is_the_hard_one_and_a_hot_one_shares_evenly():
@@ -293,7 +319,8 @@ def test_hostile_words_stay_words_in_every_stage(stage):
     [
         {"stage": "7 Guess"}, {"stage": ""}, {"view": "<script>"}, {"token": "nobody"},
         {"query": "<script>"}, {"dim": "99"}, {"d_model": "1e999"}, {"value": "nan"},
-        {"vector": "w"}, {"edited": "w"}, {"temperature": "-1"}, {"source": "💥"}, {"seed": "-1"},
+        {"vector": "w"}, {"temperature": "-1"}, {"source": "💥"}, {"seed": "-1"},
+        {"edited": "w"},
     ],
     ids=str,
 )  # fmt: skip

@@ -30,6 +30,7 @@ _NAMES = {"q": "query", "k": "key", "v": "value"}
 _WIDTH = 820  # of the main area at 1280 pixels
 _LABELS, _CELL = 82, 36  # room of a matrix for its row labels, and for a column
 _ROW, _AROUND = 19, 98  # height of a row, and of title and axes
+_LOWEST = 140  # height of a matrix of one row
 _LEAST_CHANGE = 0.1  # end of the colours of changes that are smaller still
 _WIDEST = 66  # pixels that a cell is stretched to where its label is no longer
 _SIGN, _SIDES = 8, 36  # pixels of a letter, and beside a title
@@ -236,8 +237,8 @@ def predict(seen: Any, shown: str, again: Any) -> None:
     asked = None if len(seen.query_labels) == 1 else _telling(seen, shown, again)
     if asked is None:
         parts.note(
-            "No question here: with one query or one key, what moves one row moves "
-            "every row or none. Take more words."
+            "No question is asked here: with so few words, or with numbers that are 0, "
+            "an edit would not tell one row from every row."
         )
         return
     edit, moved = asked
@@ -304,9 +305,10 @@ def _draw_line(line: Sequence[Any], *, key: str, alt: str) -> None:
     from core import charts
     from core.charts import tidy
 
-    widths = [_room([panel]) for panel in line]
-    spare = _WIDTH - sum(max(_room([panel]), _stretched(panel)) for panel in line)
-    columns = st.columns([*widths, spare] if spare > 0 else widths)
+    needed = [_room([panel]) for panel in line]
+    wanted = [max(_room([panel]), _stretched(panel)) for panel in line]
+    spare = _WIDTH - sum(wanted)
+    columns = st.columns([*wanted, spare] if spare > 0 else needed)
     height = _AROUND + _ROW * max(len(panel.rows) for panel in line)
     for place, panel in enumerate(line):
         with columns[place]:
@@ -330,7 +332,7 @@ def _draw_line(line: Sequence[Any], *, key: str, alt: str) -> None:
                 role=panel.role,
                 row_title=panel.row_title,
                 framed=True,
-                height=max(height, 140),
+                height=_LOWEST if len(panel.rows) == 1 else max(height, _LOWEST),
             )
 
 

@@ -42,6 +42,19 @@ def test_the_latex_of_every_stage_renders_and_is_not_cut(server, tab, query):
         assert_formulas_stand(tab)
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["", "qkv_text=dog+street&qkv_source=other+words&qkv_reader=it", "qkv_d_k=1"],
+)
+def test_no_title_is_cut(server, tab, query):
+    for stage in ("score", "scale", "weigh"):
+        open_stage(tab, server, stage, query)
+        titles = tab.locator("svg .role-title-text text")
+        expect(titles).to_have_count(2 if stage == "scale" else 3)
+        shown = titles.all_text_contents()
+        assert not [title for title in shown if title.endswith("…")]
+
+
 def test_next_goes_to_the_following_stage_and_the_address_says_so(server, tab):
     open_stage(tab, server, "score")
     tab.get_by_role("button", name="Next").click()
