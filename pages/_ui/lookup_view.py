@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import parts
+from pages._ui import panel_row, parts
 from pages._ui.controls import Controls
 
 VIEWS = ["Step by step", "Edit one vector", "Hard and soft"]
@@ -27,13 +27,6 @@ _READER, _READ = "it", "street"  # the pair that the page opens on
 _OTHER_VECTORS = {"q": "kv", "k": "vq", "v": "qk"}
 _MOST_TRIED = 12  # edits of a vector
 _NAMES = {"q": "query", "k": "key", "v": "value"}
-_WIDTH = 820  # of the main area at 1280 pixels
-_LABELS, _CELL = 82, 36  # room of a matrix for its row labels, and for a column
-_ROW, _AROUND = 19, 98  # height of a row, and of title and axes
-_LOWEST = 140  # height of a matrix of one row
-_LEAST_CHANGE = 0.1  # end of the colours of changes that are smaller still
-_WIDEST = 66  # pixels that a cell is stretched to where its label is no longer
-_SIGN, _SIDES = 8, 36  # pixels of a letter, and beside a title
 _HINTS = {  # by what was picked wrongly: the idea behind it
     (
         "one",
@@ -117,7 +110,7 @@ def draw_stage(seen: Any, stage: str, cell: Any, vector: str) -> None:
     parts.sentence(_started(lookup_story.stage_words(seen, stage)))
     sentence = _started(lookup_story.stage_sentence(seen, stage, cell, vector))
     panels = lookup_panels.stage_panels(seen, stage, cell, vector)
-    _draw(panels, key=f"qkv_{stage}", alt=sentence)
+    panel_row.draw(panels, key=f"qkv_{stage}", alt=sentence)
     parts.sentence(sentence)
     _random_badge()
     with st.container(border=True):
@@ -148,7 +141,9 @@ def draw_edit(seen: Any, edited: Any, edit: Any) -> None:
 
     moved = lookup.movement(seen, edited)
     sentence = _started(lookup_story.edit_sentence(seen, edit, moved))
-    _draw(lookup_panels.edit_panels(edited, moved, edit), key="qkv_edit", alt=sentence)
+    panel_row.draw(
+        lookup_panels.edit_panels(edited, moved, edit), key="qkv_edit", alt=sentence
+    )
     parts.sentence(sentence)
     if edit.which == "v":
         parts.sentence(_started(lookup_story.value_sentence(seen, edit, moved)))
@@ -189,7 +184,7 @@ def draw_hard(seen: Any, query: int) -> None:
     swept = lookup.temperature_sweep(seen, query)
     sentence = _started(lookup_story.hard_sentence(seen, hard, query))
     panels = lookup_panels.hard_panels(seen, hard, query)
-    _draw(panels, key="qkv_hard", alt=sentence)
+    panel_row.draw(panels, key="qkv_hard", alt=sentence)
     parts.sentence(sentence)
     curves = {
         "Largest weight": (swept.largest_weight, "largest weight", 1.0),
@@ -288,79 +283,6 @@ def _pick(
 
 def _dimension(c: Controls, seen: Any) -> int:
     return c.whole("Dimension", "dim", 0, seen.q.shape[1] - 1, 0)
-
-
-def _draw(panels: Sequence[Any], *, key: str, alt: str) -> None:
-    """Draw matrices side by side; what has no room begins a new line."""
-    lines: list[list[Any]] = [[]]
-    for panel in panels:
-        if lines[-1] and _room([*lines[-1], panel]) > _WIDTH:
-            lines.append([])
-        lines[-1].append(panel)
-    for number, line in enumerate(lines):
-        _draw_line(line, key=f"{key}_{number}", alt=alt)
-
-
-def _draw_line(line: Sequence[Any], *, key: str, alt: str) -> None:
-    from core import charts
-    from core.charts import tidy
-
-    needed = [_room([panel]) for panel in line]
-    wanted = [max(_room([panel]), _stretched(panel)) for panel in line]
-    spare = _WIDTH - sum(wanted)
-    columns = st.columns([*wanted, spare] if spare > 0 else needed)
-    height = _AROUND + _ROW * max(len(panel.rows) for panel in line)
-    for place, panel in enumerate(line):
-        with columns[place]:
-            parts.bare_chart(
-                charts.heatmap,
-                tidy.matrix_frame(
-                    panel.matrix,
-                    kind=panel.kind,
-                    row_labels=panel.rows,
-                    column_labels=panel.columns,
-                    marked=panel.marked,
-                ),
-                key=f"{key}_{place}",
-                alt=alt,
-                kind=panel.kind,
-                title=panel.title,
-                limit=_limit(panel),
-                show_values=True,
-                digits=panel.digits,
-                legend=False,
-                role=panel.role,
-                row_title=panel.row_title,
-                framed=True,
-                height=_LOWEST if len(panel.rows) == 1 else max(height, _LOWEST),
-            )
-
-
-def _limit(panel: Any) -> float:
-    """Return the end of a matrix's colours: 1 for weights, never tiny for changes."""
-    from core import charts
-
-    if panel.kind in ("weight", "lookup"):
-        return 1.0
-    least = _LEAST_CHANGE if "change" in panel.kind else 0.0
-    return charts.nice_limit(max(least, float(panel.matrix.abs().max())))
-
-
-def _room(line: Sequence[Any]) -> int:
-    """Return the pixels that panels need for their cells and for their titles."""
-    return sum(
-        max(
-            _LABELS + _CELL * len(panel.columns),
-            _SIGN * len(panel.title) + _SIDES,
-        )
-        for panel in line
-    )
-
-
-def _stretched(panel: Any) -> int:
-    """Return the pixels that a panel is stretched to where there is room."""
-    longest = max(len(str(label)) for label in panel.columns)
-    return _LABELS + max(_WIDEST, _SIGN * longest) * len(panel.columns)
 
 
 def _look_inside(seen: Any) -> None:
