@@ -105,8 +105,8 @@ def stage_words(seen: Lookup, stage: str) -> str:
     d_k = seen.q.shape[1]
     weighted = f"({len(seen.key_labels)}, {seen.v.shape[1]})"
     return {
-        "project": "x is the vector of a token, its embedding; a query asks, a key "
-        "answers, and a value is what is handed over",
+        "project": "the vector of a token, its embedding, is called x; a query asks, a "
+        "key answers, and a value is what is handed over",
         "score": "a score is the sum of the products of a query and a key: how well "
         "the key matches the query",
         "scale": f"a score sums {d_k} product{'s' if d_k > 1 else ''}; √d_k keeps "

@@ -31,17 +31,6 @@ with top:
 with tabs[shown], parts.explained(), parts.loading(540):
     draw(settings)
 
-from core import block_story  # noqa: E402  (torch is loaded by the picture)
-
-right, reveal = block_story.idle_answer(residual=True)
-parts.predict(
-    "block_predict",
-    "With shortcuts, let attention and feed-forward give only zeros. "
-    "Which block then passes its tokens on exactly as they came?",
-    block_view.IDLE,
-    right,
-    reveal,
-)
 parts.try_it("block", block_view.EXPERIMENTS)
 parts.limits(
     "Only the runs of Training learned, one toy task: width 32, sequences of 20, no "

@@ -33,6 +33,7 @@ with controls.sidebar("recurrence") as c:
 if path.open:
     with path, parts.explained(), parts.loading(recurrence_view.HEIGHT):
         recurrence_view.draw_path(shown)
+        recurrence_view.predict()
 if time.open:
     with time, parts.explained(), parts.loading(recurrence_view.HEIGHT):
         timing_view.draw(timed_width, what)
@@ -43,7 +44,6 @@ if theory.open:
     with theory, parts.explained(), parts.loading(recurrence_view.HEIGHT):
         recurrence_view.draw_theory(timed_width, what)
 
-recurrence_view.predict()
 parts.try_it("recurrence", recurrence_view.EXPERIMENTS)
 parts.limits(
     "Norms are those of untrained layers: training moves them, and a norm is not what "

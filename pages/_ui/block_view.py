@@ -141,6 +141,15 @@ def draw_block(shown: Walked) -> None:
     )
     parts.random_weights_badge("Tokens and weights")
     points = {point.name: point.value for point in walks[True].points}
+    right, reveal = block_story.idle_answer(residual=True)
+    parts.predict(
+        "block_predict",
+        "With shortcuts, let attention and feed-forward give only zeros. "
+        "Which block then passes its tokens on exactly as they came?",
+        IDLE,
+        right,
+        reveal,
+    )
     parts.look_inside("block", [type(walks[True].block), block_walk.walk_block], points)
 
 

@@ -1,4 +1,4 @@
-"""The home page: the course map, a path for one class, what this is and is not."""
+"""The home page: the course map, paths for two classes, what this is and is not."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class _Stop(NamedTuple):
     opens: dict[str, str]
 
 
-_CLASS_PATH = {
+_FIRST_CLASS = {
     "queries_keys_values": _Stop(
         9,
         "Work one cell by hand, then edit a key.",
@@ -41,6 +41,24 @@ _CLASS_PATH = {
         18,
         "Train, keep the curve, change one thing.",
         {"marker_steps": "189"},
+    ),
+}
+
+_SECOND_CLASS = {
+    "multi_head": _Stop(
+        15,
+        "Find the mistake in three cases.",
+        {"heads_view": "Bug hunt"},
+    ),
+    "encoder_block": _Stop(
+        18,
+        "Which depth still learns, and with which norm?",
+        {"block_view": "Training"},
+    ),
+    "recurrence": _Stop(
+        17,
+        "Open the forget gate, then measure the time.",
+        {"recurrence_forget_bias": "0"},
     ),
 }
 
@@ -69,7 +87,9 @@ def draw(page: PageInfo) -> None:
                 _card(info)
     path, about = st.columns([1, 1], gap="large")
     with path:
-        _class_path({info.name: info for info in pages})
+        by_name = {info.name: info for info in pages}
+        _class_path("A 50-minute class", _FIRST_CLASS, by_name)
+        _class_path("A second class", _SECOND_CLASS, by_name)
     with about:
         st.subheader("What it is", anchor=False)
         st.markdown(_IS)
@@ -85,10 +105,12 @@ def _card(info: PageInfo) -> None:
     st.caption(info.claim)
 
 
-def _class_path(pages: dict[str, PageInfo]) -> None:
-    st.subheader("A 50-minute class", anchor=False)
+def _class_path(
+    title: str, stops: dict[str, _Stop], pages: dict[str, PageInfo]
+) -> None:
+    st.subheader(title, anchor=False)
     start = 0
-    for name, stop in _CLASS_PATH.items():
+    for name, stop in stops.items():
         if name in pages:
             end = start + stop.minutes
             st.page_link(

@@ -239,9 +239,11 @@ def _hold_keys(prefix: str, experiments: Iterable[Mapping[str, Any]]) -> None:
     the key before; the address would not tell of a control that is not drawn yet.
     """
     keys = {f"{prefix}_{name}" for settings in experiments for name in settings}
-    free = [key for key in sorted(keys) if key not in st.session_state]
-    st.session_state.update(dict.fromkeys(free))
-    st.session_state[_HELD_KEYS] = free
+    state = st.session_state
+    # A seed that the address made infinite is drawn with another key, see controls.
+    free = [k for k in sorted(keys) if k not in state and f"{k}_free" not in state]
+    state.update(dict.fromkeys(free))
+    state[_HELD_KEYS] = free
 
 
 def limits(text: str) -> None:
