@@ -42,7 +42,7 @@ from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
 from core.charts.records import grid_frame, live_frame
-from core.charts.sums import summed_frame, summed_heatmap
+from core.charts.sums import summed_frame
 from core.charts.tidy import (
     bars_frame,
     comparison_frame,
@@ -129,7 +129,7 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         side_by_side({"1": MAP}, "xy").frame,
     ),
     "summed_heatmap": (
-        summed_heatmap,
+        core.charts.summed_heatmap,
         {"show_values": True},
         summed_frame(torch.tensor([[0.5, 0.25], [0.0, 0.0]]), "ab"),
         summed_frame(torch.eye(3), "abc", mask=torch.zeros(3, 3, dtype=torch.bool)),

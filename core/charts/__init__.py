@@ -20,6 +20,7 @@ from core.charts.multiples import multiples
 from core.charts.palette import nice_limit, palette
 from core.charts.sequence import sequence
 from core.charts.spec import cached_spec
+from core.charts.sums import summed_heatmap
 from core.charts.temperature import temperature_curve
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "readout_rows",
     "run_lines",
     "sequence",
+    "summed_heatmap",
     "sweep",
     "temperature_curve",
 ]

@@ -85,15 +85,15 @@ def draw_mistake(seen: Any, name: str, head: int) -> None:
 @contextmanager
 def _evidence(found: Any, seen: Any, head: int) -> Iterator[None]:
     """Draw the map with its row sums and the badge; the block follows the badge."""
-    from core import heads_story
-    from core.charts.sums import summed_frame, summed_heatmap
+    from core import charts, heads_story
+    from core.charts.sums import summed_frame
 
     said = heads_story.mistake_sentence(found, seen, head)
     small = len(seen.labels) <= heads_view.SMALL
     drawn, numbers = st.columns([3, 2], gap="large")
     with drawn:
         parts.bare_chart(
-            summed_heatmap,
+            charts.summed_heatmap,
             summed_frame(found.weights[head - 1], seen.labels, mask=seen.mask),
             key="heads_evidence",
             alt=said,
