@@ -225,6 +225,11 @@ def points(
     return found, tuple(names), tuple(dict.fromkeys(map(place, by_colour)))
 
 
+def places_sentence(places: Sequence[str]) -> str:
+    """Return which cell stands where among those of one level."""
+    return f"Side by side, from left to right: {'; '.join(places)}."
+
+
 def reach_sentence(learned: int, total: int, near_half: Sequence[str]) -> str:
     """Return how many cells learned, and which stay near half.
 

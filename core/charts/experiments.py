@@ -12,7 +12,7 @@ from core.checks import require_choice
 
 _COLUMNS = ("x", "series", "place", "low", "mean", "high", "words")
 _COIN_WORDS = "a coin flip"
-ENDS = {"accuracy": (0.3, 1.0), "moved": (0.3, 1.0), "loss": (0.0, 1.0)}
+ENDS = (0.0, 1.0)  # of every measure; a larger loss stands at the upper end
 _COIN = {"accuracy": 0.5, "moved": 0.5, "loss": 0.6931471805599453}
 
 
@@ -51,7 +51,7 @@ def experiments(
 
     Args:
         frame: From ``experiments_frame``.
-        measure: "accuracy", "moved" or "loss"; decides the ends of the axis.
+        measure: "accuracy", "moved" or "loss"; decides the unit of the axis.
         x_title: The factor on the x axis.
         y_title: What is measured.
         series: Names in the order of their colours and point shapes.
@@ -63,14 +63,14 @@ def experiments(
     Raises:
         ValueError: If ``measure`` is unknown.
     """
-    require_choice("measure", measure, ENDS)
+    require_choice("measure", measure, _COIN)
     share = measure != "loss"
     across = alt.X(
         "x:N", sort=None, axis=marks.axis(x_title, grid=True, tickBand="extent")
     )
     beside = alt.XOffset("place:N", scale=alt.Scale(domain=list(places)))
     labels: dict[str, Any] = {"format": "%"} if share else {}
-    scale = marks.number_scale(ENDS[measure], padding=8, clamp=True)
+    scale = marks.number_scale(ENDS, padding=8, clamp=True)
     axis = marks.axis(y_title if share else f"{y_title} (nats)", **labels)
     mean, low = (alt.Y(f"{end}:Q", scale=scale, axis=axis) for end in ("mean", "low"))
     form = ".1%" if share else ".3f"
