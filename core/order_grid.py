@@ -48,8 +48,9 @@ class Cell(NamedTuple):
         return cls(cell.positional, cell.causal, cell.readout)
 
     def config(self, seed: int) -> TrainConfig:
-        """Return the run of this cell with a seed; all else is the recipe's."""
-        return replace(RECIPE, **self._asdict()).config(seed)
+        """Return the run of this cell with a seed, measured on the way as well."""
+        config = replace(RECIPE, **self._asdict()).config(seed)
+        return replace(config, eval_every=TrainConfig.eval_every)
 
 
 class CellResult(NamedTuple):

@@ -45,6 +45,7 @@ def test_the_grid_has_twelve_cells_that_differ_from_the_recipe_in_nothing_else()
         config = cell.config(7)
         assert (config.positional, config.causal, config.readout) == cell
         same = {name: getattr(RECIPE, name) for name in Cell._fields}
+        same["eval_every"] = RECIPE.config(7).eval_every
         assert replace(config, **same) == RECIPE.config(7)
 
 
