@@ -12,9 +12,11 @@ import pandas as pd
 
 from core import (
     depth,
+    grid_story,
     heads,
     lookup,
     masking,
+    order_grid,
     path_length,
     positional,
     scaling,
@@ -22,6 +24,7 @@ from core import (
 )
 from core.charts import cached_spec, heatmap, live_curves, palette, sweep, tidy
 from core.charts.depth import norm_points, run_lines, runs_frame
+from core.charts.experiments import experiments, experiments_frame
 from core.charts.growth import reach
 from core.charts.growth_frames import reach_frame
 from core.charts.image_grid import matrix_image, png_bytes
@@ -114,6 +117,17 @@ def draw_marker_task(dark: bool) -> bytes:
     return _render(live_curves, frame, dark, max_steps=190)
 
 
+def draw_experiments(dark: bool) -> bytes:
+    """Draw the shipped runs of what carries position."""
+    cells = grid_story.summaries(order_grid.read_order().results)
+    factors, axes = order_grid.PRESET.factors, ("readout", "positional")
+    found, series, places = grid_story.points(
+        cells, order_grid.PRESET.cells, factors, axes, "accuracy"
+    )
+    frame = experiments_frame(found)
+    return _render(experiments, frame, dark, series=series, places=places)
+
+
 PICTURES: dict[str, Callable[[bool], bytes]] = {
     "queries_keys_values": draw_queries_keys_values,
     "scaling": draw_scaling,
@@ -123,6 +137,7 @@ PICTURES: dict[str, Callable[[bool], bytes]] = {
     "encoder_block": draw_encoder_block,
     "recurrence": draw_recurrence,
     "marker_task": draw_marker_task,
+    "experiments": draw_experiments,
 }
 
 

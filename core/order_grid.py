@@ -1,4 +1,4 @@
-"""What carries the order: the marker task with and without positions.
+"""What carries the order: the bench's first grid, as the marker page reads it.
 
 Twelve cells, each trained with a few seeds by one recipe: positions or none, a causal
 mask or none, and three readouts. The sentences say what the runs show and no more.
@@ -6,17 +6,16 @@ mask or none, and three readouts. The sentences say what the runs show and no mo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import NamedTuple
 
-from core.training import TrainConfig, Trainer
+from core import grid_cell
+from core.grid_presets import PRESETS
+from core.grid_story import HALF, LEARNED, reach_sentence
+from core.grid_table import GridTable, read_shipped
+from core.training import TrainConfig
 
-POSITIONS = ("sinusoidal", "none")
-GRID_READOUTS = ("mean", "last", "first")
-SEEDS = (0, 1, 2)
-RECIPE = TrainConfig(num_layers=1, dropout=0.0, learning_rate=3e-3, max_steps=400)
-_GOOD = 0.95
-_HALF = (0.4, 0.6)
+PRESET = PRESETS["order"]
+RECIPE = PRESET.base
 
 
 class Cell(NamedTuple):
@@ -43,25 +42,15 @@ class Cell(NamedTuple):
         """The whole cell in words."""
         return f"{self.setting}, {self.readout}"
 
+    @classmethod
+    def of(cls, cell: grid_cell.Cell) -> "Cell":
+        """Return what a cell of the bench adds to the recipe."""
+        return cls(cell.positional, cell.causal, cell.readout)
+
     def config(self, seed: int) -> TrainConfig:
-        """Return the run of this cell with a seed; all else is the recipe's."""
-        return replace(RECIPE, **self._asdict(), seed=seed)
-
-
-class CellRun(NamedTuple):
-    """How one run of a cell ended.
-
-    Attributes:
-        cell: Its cell.
-        seed: Its seed.
-        steps: Steps it took.
-        accuracy: Share of right answers on the test sequences after them, in [0, 1].
-    """
-
-    cell: Cell
-    seed: int
-    steps: int
-    accuracy: float
+        """Return the run of this cell with a seed, measured on the way as well."""
+        config = replace(RECIPE, **self._asdict()).config(seed)
+        return replace(config, eval_every=TrainConfig.eval_every)
 
 
 class CellResult(NamedTuple):
@@ -83,37 +72,27 @@ class CellResult(NamedTuple):
     @property
     def learns(self) -> bool:
         """Whether every seed reaches 95 %."""
-        return min(self.accuracies) >= _GOOD
+        return min(self.accuracies) >= LEARNED
 
     @property
     def stays_near_half(self) -> bool:
         """Whether every seed ends at 40 to 60 %."""
-        return all(_HALF[0] <= accuracy <= _HALF[1] for accuracy in self.accuracies)
+        return all(HALF[0] <= accuracy <= HALF[1] for accuracy in self.accuracies)
 
 
-CELLS = tuple(
-    Cell(*parts) for parts in product(POSITIONS, (False, True), GRID_READOUTS)
-)
+CELLS = tuple(map(Cell.of, PRESET.cells))
 
 
-def run_cell(cell: Cell, seed: int) -> CellRun:
-    """Train one cell with one seed to its end."""
-    trainer = Trainer(cell.config(seed))
-    while not trainer.finished:
-        trainer.step()
-    return CellRun(cell, seed, len(trainer.records), trainer.evaluate())
+def read_order() -> GridTable:
+    """Return the shipped table of the grid."""
+    return read_shipped(PRESET.name)
 
 
-def run_grid() -> list[CellRun]:
-    """Train every cell with every seed, cell by cell."""
-    return [run_cell(cell, seed) for cell, seed in product(CELLS, SEEDS)]
-
-
-def cell_results(runs: Sequence[CellRun]) -> list[CellResult]:
+def cell_results(runs: Sequence[grid_cell.Result]) -> list[CellResult]:
     """Return the cells in the order of the runs, their seeds together."""
     found: dict[Cell, list[float]] = {}
     for run in runs:
-        found.setdefault(run.cell, []).append(run.accuracy)
+        found.setdefault(Cell.of(run.cell), []).append(run.accuracy)
     return [CellResult(cell, tuple(numbers)) for cell, numbers in found.items()]
 
 
@@ -124,8 +103,9 @@ def grid_sentences(results: Sequence[CellResult]) -> list[str]:
         results: One of every cell in ``CELLS``.
     """
     by_cell = {result.cell: result for result in results}
+    near = [result.cell.name for result in results if result.stays_near_half]
     return [
-        _reach_sentence(results),
+        reach_sentence(sum(result.learns for result in results), len(results), near),
         _leak_sentence(by_cell),
         _hiding_sentence(by_cell),
         *_size_sentences(by_cell),
@@ -138,21 +118,8 @@ def recipe_sentence() -> str:
     return (
         f"All cells: {layers} of width {RECIPE.d_model}, {RECIPE.max_steps} steps, "
         f"batch {RECIPE.batch_size}, learning rate {RECIPE.learning_rate:g}, dropout "
-        f"{RECIPE.dropout:g}; {len(SEEDS)} seeds. Another recipe may fill the grid "
-        "otherwise."
-    )
-
-
-def _reach_sentence(results: Sequence[CellResult]) -> str:
-    learned = sum(result.learns for result in results)
-    near = [result.cell.name for result in results if result.stays_near_half]
-    half = f"near half ({100 * _HALF[0]:.0f} to {100 * _HALF[1]:.0f} %)"
-    stay = (
-        f"{len(near)} stay {half}: {'; '.join(near)}" if near else f"none stays {half}"
-    )
-    return (
-        f"{learned} of {len(results)} cells reach {100 * _GOOD:.0f} % or more with "
-        f"every seed; {stay}."
+        f"{RECIPE.dropout:g}; {PRESET.num_seeds} seeds. Another recipe may fill the "
+        "grid otherwise."
     )
 
 
@@ -198,7 +165,7 @@ def _hiding_sentence(by_cell: Mapping[Cell, CellResult]) -> str:
 def _size_sentences(by_cell: Mapping[Cell, CellResult]) -> list[str]:
     """Return where the grid is above half though no order is left to learn from."""
     blind = [by_cell[Cell("none", False, name)] for name in ("mean", "last")]
-    above = [result for result in blind if min(result.accuracies) > _HALF[1]]
+    above = [result for result in blind if min(result.accuracies) > HALF[1]]
     if not above:
         return []
     numbers = " and ".join(f"{r.cell.readout} {_percent(r)}" for r in above)

@@ -34,6 +34,8 @@ class TrainConfig:
         test_samples: Other sequences, on which the accuracy is measured; fewer where
             they would take too long, see ``num_tested``.
         clip_norm: The gradient is scaled down to this norm where it is longer.
+        warmup_steps: The learning rate grows in a straight line over so many steps
+            until it is ``learning_rate``; 0 means that it stands there from the start.
         max_steps: The run ends after so many steps.
         eval_every: Steps from one evaluation to the next.
         target_accuracy: The run ends once this test accuracy, in [0, 1], is held; None
@@ -63,6 +65,7 @@ class TrainConfig:
     train_samples: int = 4000
     test_samples: int = 1000
     clip_norm: float = 1.0
+    warmup_steps: int = 0
     max_steps: int = 756
     eval_every: int = 42
     target_accuracy: float | None = None
@@ -78,6 +81,7 @@ class TrainConfig:
         require_int("batch_size", self.batch_size, 1, MAX_BATCH_SIZE)
         require_int("train_samples", self.train_samples, 1, MAX_SAMPLES)
         require_int("test_samples", self.test_samples, 1, MAX_SAMPLES)
+        require_int("warmup_steps", self.warmup_steps, 0, MAX_STEPS)
         require_int("max_steps", self.max_steps, 1, MAX_STEPS)
         require_int("eval_every", self.eval_every, 1, MAX_STEPS)
         require_int("target_hold", self.target_hold, 1, MAX_STEPS)
@@ -101,6 +105,12 @@ class TrainConfig:
     def num_tested(self) -> int:
         """Test sequences an evaluation takes: all, or the first that it can afford."""
         return self.num_tested_at(self.seq_len)
+
+    def rate_at(self, step: int) -> float:
+        """Learning rate of a step, counted from 1: the full one after the warm-up."""
+        if step >= self.warmup_steps:
+            return self.learning_rate
+        return self.learning_rate * step / self.warmup_steps
 
     def num_tested_at(self, seq_len: int) -> int:
         """Test sequences an evaluation takes where they have another length."""

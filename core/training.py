@@ -116,7 +116,7 @@ class Trainer:
         if self.finished:
             raise RuntimeError(f"the run is over. {self.stop_reason}")
         number = len(self.records) + 1
-        loss, gradient_norm = self._update()
+        loss, gradient_norm = self._update(self.config.rate_at(number))
         healthy = math.isfinite(loss) and math.isfinite(gradient_norm)
         due = number % self.config.eval_every == 0 or number == self.config.max_steps
         record = TrainRecord(
@@ -162,7 +162,7 @@ class Trainer:
         inputs, _ = self._test_sequences(position, None)
         return TrainSnapshot(self._readout_rows(inputs[:1]))
 
-    def _update(self) -> tuple[float, float]:
+    def _update(self, rate: float) -> tuple[float, float]:
         chosen = next(self._batches).to(self._device)
         inputs = self._inputs.index_select(0, chosen)
         targets = self._targets.index_select(0, chosen)
@@ -174,6 +174,7 @@ class Trainer:
         loss.backward()
         norm = nn.utils.clip_grad_norm_([self._parameters], self.config.clip_norm)
         if math.isfinite(norm.item()):
+            self._optimizer.param_groups[0]["lr"] = rate
             self._optimizer.step()
         return loss.item(), norm.item()
 

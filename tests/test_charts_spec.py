@@ -20,6 +20,7 @@ from core.charts import (
     curves,
     diagram,
     digits,
+    experiments,
     grid,
     growth,
     heatmap,
@@ -38,6 +39,7 @@ from core.charts import (
 from core.charts.amounts import amounts_frame
 from core.charts.depth import outcomes_frame, runs_frame
 from core.charts.diagram import Edge, Node, diagram_frame
+from core.charts.experiments import experiments_frame
 from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
@@ -248,6 +250,17 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         ),
         digits_frame(torch.tensor([[1]])).assign(marked=False),
     ),
+    **{
+        f"experiments: {measure}": (
+            experiments,
+            {"measure": measure, "series": ("pre", "post"), "places": ("a", "b")},
+            experiments_frame(
+                [("2", "pre", "a", (0.5, 1.0), "c"), ("12", "post", "b", (0.7,), "d")]
+            ),
+            experiments_frame([("2", "post", "b", (0.25,), "e")]),
+        )
+        for measure in ("accuracy", "moved", "loss")
+    },
     "grid": (
         grid,
         {},

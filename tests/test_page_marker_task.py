@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import marker_story, order_grid, shipped
+from core import marker_story, order_grid
 from pages._ui import catalogue, marker_view
 from tests.test_pages import assert_sound, open_page
 
@@ -340,20 +340,21 @@ def test_the_page_shows_the_grid_of_what_carries_the_order():
     assert "What carries the order?" in [part.value for part in app.subheader]
     chart = app.get("vega_lite_chart")[-1].proto
     assert "accuracy" in json.loads(chart.spec)["title"]["text"]
-    results = order_grid.cell_results(shipped.read_grid().runs)
+    results = order_grid.cell_results(order_grid.read_order().results)
     shown = text(app)
     for sentence in order_grid.grid_sentences(results):
         assert sentence in shown
         assert sentence in chart.alt
     assert order_grid.recipe_sentence() in shown
     (origin,) = (part.help for part in app.caption if "All cells" in part.value)
-    assert "python -m core.shipped order_grid" in origin.replace("\\", "")
+    assert "python -m core.experiments order" in origin.replace("\\", "")
 
 
 def test_a_table_with_other_numbers_gives_another_sentence(monkeypatch):
-    lost = [order_grid.CellRun(cell, 0, 9, 0.5) for cell in order_grid.CELLS]
-    table = shipped.read_grid()._replace(runs=lost)
-    monkeypatch.setattr(shipped, "read_grid", lambda: table)
+    shown = order_grid.read_order()
+    lost = tuple(run._replace(accuracy=0.5) for run in shown.results)
+    table = shown._replace(results=lost)
+    monkeypatch.setattr(order_grid, "read_order", lambda: table)
     shown = text(open_marker())
     assert "0 of 12 cells reach 95 %" in shown
     assert "these seeds show no leak of order" in shown

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from core.models import TransformerClassifier
@@ -459,3 +459,37 @@ def test_without_positions_a_readout_at_position_0_hides_what_is_missing():
 def test_without_positions_a_causal_mask_leaks_order_to_the_mean():
     plain = accuracy_without_positions("mean", causal=False)
     assert accuracy_without_positions("mean", causal=True) > max(0.9, plain + 0.1)
+
+
+# Warm-up
+
+
+def test_the_learning_rate_grows_in_a_straight_line_and_then_stands():
+    config = replace(SMALL, learning_rate=0.5, warmup_steps=4)
+    rates = [config.rate_at(step) for step in range(1, 7)]
+    assert rates == [0.125, 0.25, 0.375, 0.5, 0.5, 0.5]
+    assert replace(config, warmup_steps=0).rate_at(1) == 0.5
+
+
+def test_the_first_steps_of_a_warm_up_move_the_weights_by_their_share():
+    def moved(warmup_steps: int) -> Tensor:
+        trainer = Trainer(replace(SMALL, warmup_steps=warmup_steps))
+        before = trainer.model.head.weight.detach().clone()
+        trainer.step()
+        return trainer.model.head.weight.detach() - before
+
+    assert_close(moved(8), moved(0) / 8, rtol=1e-4, atol=1e-7)
+
+
+def test_a_warm_up_of_one_step_or_none_keeps_the_curve_to_the_last_bit():
+    curves = [
+        [record.loss for record in train(replace(SMALL, warmup_steps=steps))]
+        for steps in (0, 1, 5)
+    ]
+    assert curves[0] == curves[1]
+    assert curves[0] != curves[2]
+
+
+def test_a_warm_up_out_of_range_is_refused():
+    with pytest.raises(ValueError, match=r"warmup_steps \(-1\) must be between 0"):
+        replace(SMALL, warmup_steps=-1)

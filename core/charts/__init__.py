@@ -11,6 +11,7 @@ from core.charts.bars import bars, comparison, movement
 from core.charts.depth import outcomes, run_lines
 from core.charts.diagram import diagram
 from core.charts.digits import digits
+from core.charts.experiments import experiments
 from core.charts.grid import grid
 from core.charts.growth import growth, reach
 from core.charts.heatmap import heatmap
@@ -31,6 +32,7 @@ __all__ = [
     "curves",
     "diagram",
     "digits",
+    "experiments",
     "grid",
     "growth",
     "heatmap",

@@ -25,11 +25,11 @@ _CONTROLS = {  # field of a run's configuration -> its control
 
 def draw() -> None:
     """Draw the grid with what it shows, and offer to train one of its cells."""
-    from core import charts, order_grid, shipped
+    from core import charts, order_grid
     from core.charts.records import grid_frame
 
-    shown = shipped.read_grid()
-    results = order_grid.cell_results(shown.runs)
+    shown = order_grid.read_order()
+    results = order_grid.cell_results(shown.results)
     said = order_grid.grid_sentences(results)
     st.subheader("What carries the order?", anchor=False)
     picture, words = st.columns([3, 2], gap="medium")

@@ -1,0 +1,207 @@
+"""The predictions of the bench: each asks for the ranking of a preset's cells.
+
+The right answer is worked out from the runs, whatever they are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from core.grid_presets import Preset, short_words
+from core.grid_story import LEARNED, Summary
+
+_ALIKE = 0.02  # means closer than this rank alike
+Means = Mapping[tuple[str, ...], float]
+
+
+class Question(NamedTuple):
+    """A prediction of a ranking.
+
+    Attributes:
+        text: The question.
+        choices: Each answer, and the idea behind it where it is wrong.
+        answer: From the mean accuracies, by levels in the order of the factors, to the
+            place of the right choice.
+    """
+
+    text: str
+    choices: tuple[tuple[str, str], ...]
+    answer: Callable[[Means], int]
+
+
+def right_choice(preset: Preset, cells: Sequence[Summary]) -> int:
+    """Return the place of the right answer to the question of a preset."""
+    means = {
+        tuple(short_words(summary.cell, name) for name in preset.factors): (
+            summary.mean()
+        )
+        for summary in cells
+    }
+    return QUESTIONS[preset.name].answer(means)
+
+
+def _spread(means: Sequence[float]) -> float:
+    return max(means) - min(means)
+
+
+def _answer_order(means: Means) -> int:
+    first = min(means["none", mask, "first"] for mask in ("no", "yes"))
+    masked, plain = means["none", "yes", "mean"], means["none", "no", "mean"]
+    blind = max(plain, means["none", "no", "last"])
+    if max(first, masked, plain) - min(first, masked, plain) < _ALIKE:
+        return 1
+    if first >= masked > blind:
+        return 0
+    return 2 if min(plain, masked) > first else 3
+
+
+def _answer_heads(means: Means) -> int:
+    values = list(means.values())
+    if _spread(values) < _ALIKE:
+        return 0
+    return 1 if values[-1] == max(values) else 2 if values[0] == max(values) else 3
+
+
+def _answer_pooling(means: Means) -> int:
+    worst = min(means, key=lambda levels: means[levels])
+    lost = [levels for levels, mean in means.items() if mean < LEARNED]
+    if not lost:
+        return 3
+    return 0 if worst == ("cls", "yes") else 1 if worst[0] == "mean" else 2
+
+
+def _answer_length(means: Means) -> int:
+    drops = {
+        model: means[model, "60"] - means[model, "300"]
+        for model in ("transformer", "lstm bias +3")
+    }
+    falls = {model for model, drop in drops.items() if drop > 0.05}
+    if falls == {"lstm bias +3"}:
+        return 0
+    return 1 if len(falls) == 2 else 2 if not falls else 3
+
+
+def _answer_positions(means: Means) -> int:
+    mean = {
+        name: (means[name, "cls"] + means[name, "mean"]) / 2
+        for name in ("sinusoidal", "learned", "none")
+    }
+    if abs(mean["sinusoidal"] - mean["learned"]) < _ALIKE:
+        return 0 if mean["none"] < min(mean.values()) + _ALIKE else 3
+    return 1 if mean["learned"] > mean["sinusoidal"] else 2
+
+
+def _answer_moved(means: Means) -> int:
+    order = sorted(means, key=lambda levels: -means[levels])
+    learned = {levels[0] for levels, mean in means.items() if mean >= LEARNED}
+    if learned == {"transformer", "lstm bias +3"}:
+        return 0
+    if learned == {"transformer"}:
+        return 1
+    return 2 if order[-1] == ("transformer",) else 3
+
+
+def _answer_depth(means: Means) -> int:
+    deep = {key[1:]: mean for key, mean in means.items() if key[0] == "12"}
+    pre = min(deep["pre", steps] for steps in ("0", "75"))
+    post, warmed = deep["post", "0"], deep["post", "75"]
+    if _spread(list(deep.values())) < _ALIKE:
+        return 1
+    if pre >= warmed > post:
+        return 0
+    return 2 if post >= pre else 3
+
+
+_OTHERWISE = ("Another ranking", "The runs below show one of the rankings above.")
+QUESTIONS = {
+    "order": Question(
+        "Without positions, from best to worst?",
+        (
+            ("Readout first, then mean under a causal mask, then mean without", ""),
+            (
+                "All alike: no positions, no order",
+                "A causal mask leaks order, and position 0 holds the marker.",
+            ),
+            (
+                "Mean first: it reads every token",
+                "The mean gives the marker the same share as every noise token.",
+            ),
+            _OTHERWISE,
+        ),
+        _answer_order,
+    ),
+    "heads": Question(
+        "Width 32 split into 1, 2, 4, 8 or 16 heads: which ranks best?",
+        (
+            ("All alike on this task", "The runs differ by more than two points."),
+            (
+                "16 heads: more heads see more",
+                "More heads at one width are narrower; one marker needs one of them.",
+            ),
+            ("1 head: it is the widest", "A width of 2 is enough to find one marker."),
+            _OTHERWISE,
+        ),
+        _answer_heads,
+    ),
+    "pooling": Question(
+        "Four readouts, with and without a causal mask: which cell is worst?",
+        (
+            ("CLS under a causal mask", "CLS stands first: a mask leaves it itself."),
+            ("The mean", "The marker's share of the mean is small but always there."),
+            ("The last or the first", "With positions both find the marker."),
+            ("None: all learn", "One cell never sees the marker."),
+        ),
+        _answer_pooling,
+    ),
+    "length": Question(
+        "From length 60 to 300: who loses more than 5 points?",
+        (
+            (
+                "The LSTM only, even with bias +3",
+                "Attention reaches position 0 in one step.",
+            ),
+            ("Both", "The path of attention is one step at any length."),
+            ("Neither", "An LSTM carries the marker through every step between."),
+            ("The Transformer only", "Its path to the marker stays one step long."),
+        ),
+        _answer_length,
+    ),
+    "positions": Question(
+        "Sinusoidal, learned or no positions: how do they rank?",
+        (
+            ("Sinusoidal and learned alike, none behind", "They differ."),
+            ("Learned first", "The marker needs one position to differ, no more."),
+            ("Sinusoidal first", "A learned table is free to take any shape."),
+            ("All three alike", "Without positions no token is the first."),
+        ),
+        _answer_positions,
+    ),
+    "moved": Question(
+        "Marker at position 0 of 60: who learns it with every seed?",
+        (
+            (
+                "The Transformer and the LSTM with bias +3",
+                "An open forget gate is needed, and it is enough.",
+            ),
+            ("The Transformer only", "A forget gate that begins open can hold it."),
+            ("All but the Transformer", "A recurrence must carry it through 59 steps."),
+            _OTHERWISE,
+        ),
+        _answer_moved,
+    ),
+    "depth": Question(
+        "Twelve layers: pre-norm, post-norm, with and without warm-up?",
+        (
+            (
+                "Pre-norm, then post-norm with warm-up, then without",
+                "These runs rank otherwise; with other seeds they may not.",
+            ),
+            ("All alike", "A deep stack of post-norm blocks may stall."),
+            (
+                "Post-norm first",
+                "Its gradient goes through every norm; it is the more delicate one.",
+            ),
+            _OTHERWISE,
+        ),
+        _answer_depth,
+    ),
+}

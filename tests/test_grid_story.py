@@ -1,0 +1,158 @@
+"""What a grid of the bench says: worked by hand from made-up runs."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.grid_cell import Cell, GridStep, Result
+from core.grid_presets import PRESETS
+from core.grid_questions import right_choice
+from core.grid_story import (
+    budget_sentence,
+    duration,
+    left_sentence,
+    missing_runs,
+    now_sentence,
+    num_steps,
+    points,
+    results_of,
+    sentences,
+    settings_sentence,
+    summaries,
+    table_rows,
+    watch_runs,
+)
+from tests.tiny_grid import BASE
+
+MEAN, LAST = Cell(readout="mean"), Cell(readout="last")
+RNN = Cell(model="rnn")
+
+
+def run(cell: Cell, accuracy: float, moved: float = 0.5, seed: int = 0) -> Result:
+    return Result(cell, seed, 9, 0.25, accuracy, moved)
+
+
+def test_seeds_of_a_cell_are_put_together_with_mean_and_range():
+    runs = [run(MEAN, 0.5), run(LAST, 1.0), run(MEAN, 0.75, moved=0.25, seed=1)]
+    first, second = summaries(runs)
+    assert (first.cell, second.cell) == (MEAN, LAST)
+    assert (first.mean(), first.mean("moved")) == (0.625, 0.375)
+    (row, other) = table_rows([first, second], ("readout", "model"))
+    assert row == (
+        "mean", "transformer", "62.5 %", "50.0 to 75.0 %", "37.5 %", "0.250", "2",
+    )  # fmt: skip
+    assert other[3] == "100.0 %"
+
+
+def test_one_weak_seed_is_enough_not_to_have_learned():
+    weak, strong = summaries([run(MEAN, 0.94), run(LAST, 0.95)])
+    assert (weak.learned, strong.learned) == (False, True)
+    near = summaries([run(MEAN, 0.6), run(MEAN, 0.61, seed=1), run(LAST, 0.4)])
+    assert [cell.near_half for cell in near] == [False, True]
+
+
+def test_the_sentences_count_what_learned_and_what_a_moved_marker_leaves():
+    cells = summaries([run(MEAN, 0.5), run(LAST, 1.0, moved=0.52), run(RNN, 0.8)])
+    reach, moved = sentences(cells, ("model", "readout"))
+    assert reach == (
+        "1 of 3 cells reach 95 % or more with every seed; 1 stays near half (40 to "
+        "60 %): transformer, readout mean."
+    )
+    assert moved == (
+        "With the marker at position 30 instead of 0, that one reaches 52.0 %."
+    )
+
+
+def test_a_cell_that_keeps_its_accuracy_is_told_apart():
+    cells = summaries([run(MEAN, 0.99, moved=0.98), run(LAST, 1.0, moved=0.5)])
+    moved = sentences(cells, ("readout",))[1]
+    assert moved.endswith("reach 50.0 to 98.0 %. 1 of them keep what they had.")
+    (none,) = sentences(summaries([run(MEAN, 0.5)]), ("readout",))[1:]
+    assert none.startswith("No cell learned")
+
+
+def test_the_budget_is_cells_times_seeds_times_their_seconds():
+    said = budget_sentence([MEAN, LAST], 3)
+    seconds = 3 * (MEAN.seconds + LAST.seconds)
+    assert said.startswith("2 cells × 3 seeds = 6 runs: about ")
+    assert duration(seconds) in said
+    assert (duration(0.2), duration(89), duration(150)) == ("1 s", "89 s", "2 min")
+
+
+def test_runs_that_are_done_are_not_trained_again_and_cost_nothing():
+    done = [run(MEAN, 0.5, seed=1), run(RNN, 0.5)]
+    assert missing_runs([MEAN, LAST], 2, done) == [(MEAN, 0), (LAST, 0), (LAST, 1)]
+    said = budget_sentence([MEAN, LAST], 2, done)
+    assert said.startswith("2 cells × 2 seeds = 4 runs, 1 of them in your table: about")
+    assert duration(MEAN.seconds + 2 * LAST.seconds) in said
+    assert budget_sentence([LAST], 1).startswith("1 cell × 1 seed = 1 run: about")
+
+
+def test_the_time_left_is_that_of_the_steps_to_come():
+    assert left_sentence(25, 100, 10.0, "Now.") == "Now. About 30 s of computing left."
+    assert left_sentence(100, 100, 10.0, "Now.") == "Now."
+
+
+def test_a_watched_grid_takes_the_steps_it_is_said_to_take():
+    cells = [replace(BASE, max_steps=2), replace(BASE, max_steps=3, readout="last")]
+    runs = missing_runs(cells, 2)
+    steps = list(watch_runs(runs))
+    assert len(steps) == num_steps(runs) == 2 * (3 + 4)
+    ended = [(result.cell, result.seed) for result in results_of(steps)]
+    assert ended == [(cell, seed) for cell in cells for seed in (0, 1)]
+    said = now_sentence(GridStep(cells[1], 1, 2, None), ("readout",))
+    assert said == "readout last, seed 1: step 2 of 3."
+
+
+def test_the_points_follow_the_axes_that_are_picked():
+    grid = PRESETS["order"].cells
+    factors = PRESETS["order"].factors
+    cells = summaries([run(cell, 0.75) for cell in grid])
+    found, series, places = points(
+        cells, grid, factors, ("readout", "causal"), "accuracy"
+    )
+    assert series == ("no mask", "causal mask")
+    assert places == (
+        "no mask, sinusoidal positions",
+        "no mask, no positions",
+        "causal mask, sinusoidal positions",
+        "causal mask, no positions",
+    )
+    x, name, place, values, words = found[0]
+    assert (x, name, place) == ("mean", series[0], places[0])
+    assert values == (0.75,)
+    assert words == "sinusoidal positions, no mask, readout mean"
+    plain = points(cells, grid, factors, ("readout", None), "accuracy")[1]
+    assert plain == ("all cells",)
+
+
+def test_the_recipe_leaves_out_what_varies():
+    said = settings_sentence(Cell(), ("num_heads",))
+    assert said.startswith("All cells: length 60, width 32, layers 1, dropout 0; 400")
+
+
+@pytest.mark.parametrize(
+    ("first", "masked", "plain", "right"),
+    [(1.0, 0.98, 0.9, 0), (1.0, 1.0, 0.99, 1), (0.5, 0.9, 0.8, 2), (0.9, 0.5, 0.8, 3)],
+)
+def test_the_right_ranking_is_worked_out_from_the_runs(first, masked, plain, right):
+    preset = PRESETS["order"]
+    runs = []
+    for cell in preset.cells:
+        share = {"first": first, "last": plain, "mean": plain}[cell.readout]
+        if cell.causal and cell.readout == "mean":
+            share = masked
+        runs.append(run(cell, share))
+    assert right_choice(preset, summaries(runs)) == right
+
+
+def test_who_learns_is_worked_out_from_the_runs():
+    preset = PRESETS["moved"]
+    for learned, right in (
+        ({"transformer", "lstm bias +3"}, 0),
+        ({"transformer"}, 1),
+        ({"rnn", "gru", "lstm", "lstm bias +3"}, 2),
+        ({"transformer", "gru"}, 3),
+    ):
+        runs = [run(c, 1.0 if c.model in learned else 0.5) for c in preset.cells]
+        assert right_choice(preset, summaries(runs)) == right
