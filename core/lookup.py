@@ -266,6 +266,30 @@ def temperature_sweep(
     return TemperatureSweep(divisors, largest, (soft.output - hard).norm(dim=1))
 
 
+def influence_of_keys(seen: Lookup, query: int) -> Tensor:
+    """Return how far the output of one query moves when each key is hidden from it.
+
+    A weight says how much of a value goes into the output; it does not say what the
+    output would be without it, since the other weights then share what is set free.
+
+    Args:
+        seen: A lookup.
+        query: Which of its T queries.
+
+    Returns:
+        Distances, (S,). Hiding the only key leaves the output 0.
+
+    Raises:
+        ValueError: If the query does not exist.
+    """
+    require_int("query", query, 0, len(seen.q) - 1)
+    num_keys = len(seen.k)
+    readers = (seen.q[query] / seen.temperature).expand(num_keys, -1)  # (S, d_k)
+    others = ~torch.eye(num_keys, dtype=torch.bool)  # row j hides key j
+    without = scaled_dot_product_attention(readers, seen.k, seen.v, mask=others).output
+    return (without - seen.output[query]).norm(dim=1)
+
+
 def telling_edits(seen: Lookup, which: str) -> list[Edit]:
     """Return edits of one vector, first what as many rows as can be see.
 

@@ -8,7 +8,15 @@ from torch import Tensor
 
 from core.arithmetic import NAMES, Cell
 from core.checks import require_choice
-from core.lookup import STAGES, VECTORS, Edit, HardLookup, Lookup, Movement
+from core.lookup import (
+    STAGES,
+    VECTORS,
+    Edit,
+    HardLookup,
+    Lookup,
+    Movement,
+    influence_of_keys,
+)
 
 _MOST_ROWS = 11  # of queries; of more only the picked one is drawn
 _NAME = 12  # characters of a word in a title
@@ -152,6 +160,31 @@ def hard_panels(seen: Lookup, hard: HardLookup, query: int) -> list[Panel]:
             _nothing(returned),
             role="value",
             row_title="lookup",
+        ),
+    ]
+
+
+def influence_panels(seen: Lookup, query: int) -> list[Panel]:
+    """Return the weights of one query, and how far hiding each key moves its output."""
+    rows = seen.query_labels[query : query + 1]
+    weights = seen.attn_weights[query : query + 1]
+    moves = influence_of_keys(seen, query)[None]  # (1, S)
+    return [
+        Panel(
+            f"Weights {shape_text(weights)}, one head",
+            "weight",
+            weights,
+            rows,
+            seen.key_labels,
+            weights == weights.max(),
+        ),
+        Panel(
+            f"Output moves with a key hidden {shape_text(moves)}",
+            "influence",
+            moves,
+            rows,
+            seen.key_labels,
+            moves == moves.max(),
         ),
     ]
 

@@ -20,6 +20,7 @@ from core.lookup import (
     Lookup,
     Movement,
     TemperatureSweep,
+    influence_of_keys,
 )
 
 _SAME = 1e-6
@@ -149,6 +150,31 @@ def sums_sentence(attn_weights: Tensor) -> str:
     if high - low < _SAME:
         found = f"all {shown_number(low)}"
     return f"every row sums to 1 over the keys; columns need not, here {found}"
+
+
+def influence_sentence(seen: Lookup, query: int) -> str:
+    """Say whether the key with the most weight is also the one missed most.
+
+    Args:
+        seen: A lookup of two keys or more.
+        query: Which of the T queries.
+    """
+    weights, moves = seen.attn_weights[query], influence_of_keys(seen, query)
+    heavy, missed = int(weights.argmax()), int(moves.argmax())
+    share = captions.percent(float(weights[heavy]))
+    far = shown_number(float(moves[missed]))
+    first = (
+        f'query "{seen.query_labels[query]}" gives its largest weight, {share}, to '
+        f'"{seen.key_labels[heavy]}"'
+    )
+    if float(moves[missed] - moves[heavy]) < _SAME:
+        return f"{first}; hiding that key moves the output most, by {far}"
+    less = captions.percent(float(weights[missed]))
+    return (
+        f'{first}, yet hiding "{seen.key_labels[missed]}" ({less}) moves the output '
+        f"further, by {far} against {shown_number(float(moves[heavy]))}: weight is not "
+        "influence"
+    )
 
 
 def edit_sentence(before: Lookup, edit: Edit, moved: Movement) -> str:

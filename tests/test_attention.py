@@ -182,6 +182,19 @@ def test_a_sequence_that_is_all_padding_leaves_the_others_unchanged():
     assert_close(layer(x, x, x, mask=mask)[0], layer(x, x, x)[0], **EXACT)
 
 
+@pytest.mark.parametrize("num_keys", [11, 4])
+def test_a_padded_source_longer_or_shorter_than_the_target_is_never_read(num_keys):
+    layer, target = double_layer(), normal(1, QUERIES, D_MODEL)
+    source = normal(1, num_keys, D_MODEL)
+    real = num_keys - 3
+    mask = torch.arange(num_keys) < real
+    seen = layer.attend(target, source, source, mask=mask)
+    assert seen.attn_weights.shape[-2:] == (QUERIES, num_keys)
+    assert (seen.attn_weights[..., real:] == 0).all()
+    short = source[:, :real]
+    assert_close(seen.output, layer(target, short, short), **EXACT)
+
+
 def test_without_any_key_the_output_is_zero():
     empty = torch.zeros(2, 0, 3)
     result = scaled_dot_product_attention(torch.ones(2, 5, 3), empty, empty)

@@ -13,6 +13,7 @@ from core.lookup import (
     VECTORS,
     Edit,
     hard_lookup,
+    influence_of_keys,
     look_up,
     movement,
     telling_edits,
@@ -288,3 +289,33 @@ def test_a_hard_lookup_needs_a_key_and_a_sweep_an_existing_query():
         temperature_sweep(cross(), 3)
     with pytest.raises(ValueError, match=r"which must be one of"):
         telling_edits(cross(), "x")
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 7.0])
+def test_hiding_a_key_moves_the_output_as_worked_by_hand(temperature):
+    seen = cross(temperature=temperature)
+    for query in range(len(READERS)):
+        weights, output = seen.attn_weights[query], seen.output[query]
+        # The others share 1 in the old proportions: (o - a v) / (1 - a).
+        rest = (output - weights[:, None] * seen.v) / (1 - weights)[:, None]
+        expected = (rest - output).norm(dim=1)
+        assert_close(influence_of_keys(seen, query), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_only_key_is_missed_altogether_and_an_equal_one_not_at_all():
+    one = look_up(["dog"], d_model=5, d_k=3, seed=1)
+    assert_close(influence_of_keys(one, 0), one.output[0].norm()[None])
+    twins = look_up(["dog", "dog"], d_model=5, d_k=3, seed=1)
+    assert_close(influence_of_keys(twins, 1), torch.zeros(2).double())
+
+
+def test_an_edited_value_counts_in_its_influence():
+    plain = look_up(WORDS, d_model=5, d_k=3, seed=1)
+    far = look_up(WORDS, d_model=5, d_k=3, seed=1, edit=Edit("v", 4, 0, 100.0))
+    assert int(influence_of_keys(far, 2).argmax()) == 4
+    assert influence_of_keys(far, 2)[4] > 10 * influence_of_keys(plain, 2)[4]
+
+
+def test_the_influence_of_no_query_is_refused():
+    with pytest.raises(ValueError, match=r"query \(3\) must be between 0 and 2"):
+        influence_of_keys(cross(), 3)

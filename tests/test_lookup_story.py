@@ -11,16 +11,24 @@ from core.lookup import (
     VECTORS,
     Edit,
     hard_lookup,
+    influence_of_keys,
     look_up,
     movement,
     temperature_sweep,
 )
-from core.lookup_panels import edit_panels, hard_panels, shape_text, stage_panels
+from core.lookup_panels import (
+    edit_panels,
+    hard_panels,
+    influence_panels,
+    shape_text,
+    stage_panels,
+)
 from core.lookup_story import (
     MOVED,
     edit_sentence,
     hard_sentence,
     index_sentence,
+    influence_sentence,
     moved_sentence,
     stage_formula,
     stage_sentence,
@@ -354,3 +362,49 @@ def test_unknown_names_are_refused():
             refuse(cross(), "guess", "q")
     with pytest.raises(ValueError, match="vector must be one of"):
         stage_panels(cross(), "project", CELL, "x")
+
+
+SENTENCE = [*WORDS, "as", "it", "was", "wet"]
+
+
+def test_weight_and_influence_are_told_apart_where_they_disagree():
+    seen = look_up(SENTENCE, d_model=4, d_k=3, seed=2)
+    weights, moves = seen.attn_weights[6], influence_of_keys(seen, 6)
+    heavy, missed = int(weights.argmax()), int(moves.argmax())
+    assert (seen.key_labels[heavy], seen.key_labels[missed]) == ("dog", "wet")
+    assert weights[heavy] > 2 * weights[missed]
+    assert moves[missed] > 1.5 * moves[heavy]
+    assert influence_sentence(seen, 6) == (
+        f'query "it" gives its largest weight, {100 * weights[heavy]:.0f} %, to "dog", '
+        f'yet hiding "wet" ({100 * weights[missed]:.0f} %) moves the output further, '
+        f"by {shown_number(float(moves[missed]))} against "
+        f"{shown_number(float(moves[heavy]))}: weight is not influence"
+    )
+
+
+def test_where_they_agree_the_sentence_claims_no_difference():
+    seen = look_up(SENTENCE, d_model=4, d_k=3, seed=0)
+    moves = influence_of_keys(seen, 6)
+    assert int(moves.argmax()) == int(seen.attn_weights[6].argmax())
+    assert influence_sentence(seen, 6).endswith(
+        '%, to "street"; hiding that key moves the output most, by '
+        f"{shown_number(float(moves.max()))}"
+    )
+
+
+def test_the_largest_of_both_is_framed():
+    seen = look_up(SENTENCE, d_model=4, d_k=3, seed=2)
+    weights, moves = influence_panels(seen, 6)
+    assert torch.equal(moves.matrix[0], influence_of_keys(seen, 6))
+    framed = [
+        panel.marked[0].nonzero().flatten().tolist() for panel in (weights, moves)
+    ]
+    assert framed == [[1], [8]]
+    for panel in (weights, moves):
+        frame = matrix_frame(
+            panel.matrix,
+            kind=panel.kind,
+            row_labels=panel.rows,
+            column_labels=panel.columns,
+        )
+        assert MATRIX_KINDS[panel.kind].value in frame.columns

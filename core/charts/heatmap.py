@@ -85,6 +85,12 @@ MATRIX_KINDS = {
         *_QUERY, "change", *_QUERY_TITLES, "change", "purpleorange",
         f'"{_PAIR}: the weight " + {_CHANGE}',
     ),
+    "influence": MatrixKind(
+        *_QUERY, "distance", "query (reads)", "key (hidden)", "distance",
+        "purpleorange",
+        "\"without key '\" + datum.key + \"' the output of query '\" + datum.query"
+        " + \"' moves by \" + format(datum.distance, '.3f')",
+    ),
     "output change": MatrixKind(
         "query", "dimension", "change", "query (reads)", "dimension", "change",
         "purpleorange",

@@ -55,6 +55,10 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "view": HARD, "text": "wet wet street", "source": OTHER, "reader": "it",
         "temperature": 0.01, "d_model": 4, "d_k": 3, "seed": 4,
     },
+    "Which key would be missed most? Not the one with the most weight": {
+        "view": STEPS, "stage": "sum", "text": WORDS, "source": SAME, "query": "it",
+        "d_model": 4, "d_k": 3, "seed": 2,
+    },
 }  # fmt: skip
 
 
@@ -120,7 +124,18 @@ def draw_stage(seen: Any, stage: str, cell: Any, vector: str) -> None:
     latex, program = st.columns(2)
     latex.code(told.latex, language="latex", wrap_lines=True)
     program.code(told.python, language="python", wrap_lines=True)
+    if stage == "sum" and len(seen.key_labels) > 1:
+        _draw_influence(seen, cell.query)
     _look_inside(seen)
+
+
+def _draw_influence(seen: Any, query: int) -> None:
+    from core import lookup_panels, lookup_story
+
+    sentence = _started(lookup_story.influence_sentence(seen, query))
+    panels = lookup_panels.influence_panels(seen, query)
+    panel_row.draw(panels, key="qkv_influence", alt=sentence)
+    parts.sentence(sentence)
 
 
 def choose_edit(c: Controls, seen: Any) -> Any:
