@@ -44,7 +44,7 @@ from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
 from core.charts.records import grid_frame, live_frame
-from core.charts.sums import summed_frame
+from core.charts.sums_frame import summed_frame
 from core.charts.tidy import (
     bars_frame,
     comparison_frame,

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from core.charts.sums import summed_frame, summed_heatmap
+from core.charts.sums import summed_heatmap
+from core.charts.sums_frame import summed_frame
 
 WEIGHTS = torch.tensor([[0.75, 0.5], [0.0, 0.125]])
 

@@ -86,7 +86,7 @@ def draw_mistake(seen: Any, name: str, head: int) -> None:
 def _evidence(found: Any, seen: Any, head: int) -> Iterator[None]:
     """Draw the map with its row sums and the badge; the block follows the badge."""
     from core import charts, heads_story
-    from core.charts.sums import summed_frame
+    from core.charts.sums_frame import summed_frame
 
     said = heads_story.mistake_sentence(found, seen, head)
     small = len(seen.labels) <= heads_view.SMALL
