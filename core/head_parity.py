@@ -21,40 +21,26 @@ COMPARED = (OUTPUT, WEIGHTS, *GRADIENTS)
 
 _SCRIPT = '''\
 """core against PyTorch: save and run it in the folder that holds core."""
-import torch
-from torch import nn
-from core.attention import MultiHeadAttention
-from core.initial import generator_from
-from core.masks import causal_mask
-from core.tokens import token_embeddings
-
+from torch.autograd import grad
+from core.head_parity import compared_rows, cotangent_of, torch_layer
+from core.heads import attend_heads
 words = {words}
-d_model, num_heads, seed, dtype = {d_model}, {num_heads}, {seed}, torch.{dtype}
-mask = {mask}
-layer = MultiHeadAttention(d_model, num_heads, generator=generator_from(seed)).to(dtype)
-theirs = nn.MultiheadAttention(d_model, num_heads, batch_first=True, dtype=dtype)
-named = {{k.replace("in_proj.", "in_proj_"): v for k, v in layer.state_dict().items()}}
-theirs.load_state_dict(named)  # the same weights
-rows = mask.any(dim=-1)  # PyTorch answers NaN where a query has no key
-x = token_embeddings(words, d_model, seed).to(dtype)[None].requires_grad_()
-ours = layer.attend(x, x, x, mask=mask)
-output, weights = theirs(x[:, rows], x, x, attn_mask=~mask[rows],
+seen = attend_heads(words, d_model={d_model}, num_heads={num_heads}, mask="{mask}",
+                    seed={seed}, dtype="{dtype}")
+theirs = torch_layer(seen.layer)  # an nn.MultiheadAttention with the same weights
+rows = compared_rows(len(words), seen.mask)  # without a key PyTorch answers NaN
+x = seen.embeddings[None].requires_grad_()
+ours = seen.layer.attend(x, x, x, mask=seen.mask)
+output, weights = theirs(x[:, rows], x, x, attn_mask={hidden},
                          average_attn_weights=False)
-cotangent = torch.randn(1, len(words), d_model, generator=generator_from({cotangent}))
-cotangent = cotangent.to(dtype)[:, rows] / len(words)
-a = torch.autograd.grad(ours.output[:, rows], [x, *layer.parameters()], cotangent)
-b = torch.autograd.grad(output, [x, *theirs.parameters()], cotangent)
+upstream = cotangent_of(output, rows)
+a = grad(ours.output[:, rows], [x, *seen.layer.parameters()], upstream)
+b = grad(output, [x, *theirs.parameters()], upstream)
 pairs = [(ours.output[:, rows], output), (ours.attn_weights[:, :, rows], weights)]
-differences = [(p - q).detach().abs().max().item() for p, q in [*pairs, *zip(a, b)]]
-print(f"output {{differences[0]:.1e}}, weights {{differences[1]:.1e}}, "
-      f"gradients {{max(differences[2:]):.1e}}")
-print(f"largest difference {{max(differences):.1e}}")
+off = [float((p - q).detach().abs().max()) for p, q in [*pairs, *zip(a, b)]]
+print(f"output {{off[0]:.1e}}, weights {{off[1]:.1e}}, gradients {{max(off[2:]):.1e}}")
+print(f"largest difference {{max(off):.1e}}")
 '''
-_MASK_CODE = {
-    "causal": "causal_mask(len(words))",
-    "none": "torch.ones(len(words), len(words), dtype=torch.bool)",
-    "left padding": "causal_mask(len(words)) & (torch.arange(len(words)) > 0)",
-}
 
 
 def torch_layer(layer: MultiHeadAttention) -> nn.MultiheadAttention:
@@ -134,6 +120,21 @@ def compared_rows(seq_len: int, mask: Tensor | None) -> Tensor:
     return mask.any(dim=-1)
 
 
+def cotangent_of(output: Tensor, rows: Tensor) -> Tensor:
+    """Return the fixed random weighting of outputs whose gradients are compared.
+
+    Args:
+        output: Of the queries that are compared, (1, number of them, d_model).
+        rows: Boolean, (T,), True = the query is compared.
+
+    Returns:
+        As ``output``, divided by T.
+    """
+    shape = (1, len(rows), output.shape[-1])
+    drawn = torch.randn(shape, generator=generator_from(COTANGENT_SEED))
+    return drawn.to(output)[:, rows] / len(rows)
+
+
 def parity_script(
     tokens: Sequence[str],
     *,
@@ -158,8 +159,8 @@ def parity_script(
         num_heads=int(num_heads),
         seed=int(seed),
         dtype=dtype,
-        mask=_MASK_CODE[mask],
-        cotangent=COTANGENT_SEED,
+        mask=mask,
+        hidden="None" if mask == "none" else "~seen.mask[rows]",
     )
 
 
@@ -190,12 +191,10 @@ def _results(
     layer: nn.Module, entry: Tensor, output: Tensor, weights: Tensor, rows: Tensor
 ) -> dict[str, Tensor]:
     by_name = dict(layer.named_parameters())
-    shape = (1, len(rows), output.shape[-1])
-    cotangent = torch.randn(shape, generator=generator_from(COTANGENT_SEED))
     of_input, *of_parameters = torch.autograd.grad(
         output,
         [entry, *by_name.values()],
-        cotangent.to(output)[:, rows] / len(rows),
+        cotangent_of(output, rows),
         allow_unused=True,
         materialize_grads=True,  # a part that plays no role has gradient 0
     )
