@@ -1,6 +1,6 @@
 """Experiments
 
-One factor at a time, a few seeds each: only then does a difference mean anything.
+Every level beside every other, a few seeds each: read a difference beside its spread.
 
 Section: A trained model
 Icon: science
@@ -59,6 +59,6 @@ parts.try_it(
 parts.limits(
     "One toy task, small models and two or three seeds: a range of runs, not a law. A "
     "cell that stalls here may learn with more steps, another rate or another seed. "
-    "The marker is exactly −1 or +1 among noise between them, so its size alone gives "
-    "part of it away, and cells without order stay above a coin flip."
+    "The marker is exactly −1 or +1 among noise between them, so its size alone can "
+    "give it away: a cell without order may still answer better than a coin."
 )
