@@ -43,9 +43,11 @@ class Server:
 
 
 @contextmanager
-def serve(script: Path, log: Path, *options: str) -> Iterator[Server]:
+def serve(
+    script: Path, log: Path, *options: str, port: int | None = None
+) -> Iterator[Server]:
     """Run ``script`` in its own folder until the block ends."""
-    port = free_port()
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", script.name]
     command += ["--server.headless=true", f"--server.port={port}"]
     command += ["--server.address=127.0.0.1", *options]
@@ -160,11 +162,16 @@ class Tab:
 
 
 @contextmanager
-def open_tab(server: Server, page: str = "", query: str = "") -> Iterator[Tab]:
-    """Open a page as a tab would and wait for its first run."""
+def open_tab(
+    server: Server, page: str = "", query: str = "", *before: str
+) -> Iterator[Tab]:
+    """Open a page as a tab would and wait for its first run.
+
+    A tab that comes back names its token and its session, as ``before``.
+    """
     address = f"ws://127.0.0.1:{server.port}/_stcore/stream"
     with connect(
-        address, subprotocols=["streamlit"], max_size=None, compression=None
+        address, subprotocols=["streamlit", *before], max_size=None, compression=None
     ) as connection:
         tab = Tab(connection, query=query)
         request = BackMsg()

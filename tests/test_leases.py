@@ -248,6 +248,45 @@ def test_only_the_newest_answers_are_kept(session, monkeypatch):
     assert [key for _, key in held.answers] == [3, 4]
 
 
+def test_another_page_finds_the_run_of_this_session_and_leaves_it_there(session):
+    tab = session()
+    held = tab.hold(page="marker")
+    tab.turn_to("reading")
+    assert held.run.parked
+    assert leases.find("marker") is held
+    assert leases.find("elsewhere") is None
+    assert held.run.parked
+    assert held.holder is not None
+
+
+def test_another_page_finds_what_this_browser_parked_and_no_other(session):
+    first = session()
+    held = first.hold(page="marker")
+    first.disconnect()
+    session(ANNA_MASKED).turn_to("reading")
+    assert leases.find("marker") is held
+    assert leases._parked == [held]
+    for cookie in (BERT, None):
+        session(cookie).turn_to("reading")
+        assert leases.find("marker") is None
+
+
+def test_the_newest_answer_of_a_name_is_one_that_was_had_of_this_run(session):
+    held = session().hold()
+    assert held.newest_answer("weights") is None
+    held.ask("opened", print).set_result(None)
+    held.ask(("weights", 10), print).set_result("ten")
+    held.ask(("weights", 20), print).set_exception(RuntimeError("gone"))
+    held.ask(("weights", 30), print)
+    assert held.newest_answer("weights") == "ten"
+    held.keep_only(("weights", 30))
+    assert [key for _, key in held.answers] == ["opened", ("weights", 30)]
+    held.ask(("weights", 30), print).set_result("thirty")
+    assert held.newest_answer("weights") == "thirty"
+    held.run.generation += 1
+    assert held.newest_answer("weights") is None
+
+
 def test_what_was_pressed_takes_effect_once_and_in_order_at_the_next_hold(session):
     tab, done = session(), []
     held = tab.hold()
@@ -257,3 +296,16 @@ def test_what_was_pressed_takes_effect_once_and_in_order_at_the_next_hold(sessio
     tab.hold()
     tab.hold()
     assert done == [0, 1, 2]
+
+
+def test_a_tab_that_came_back_lost_a_run_only_where_none_is_found(session, monkeypatch):
+    first = session()
+    parked = first.hold()
+    first.disconnect()
+    monkeypatch.setattr(leases.returned, "is_noted", lambda: True)
+    assert session().hold() is parked
+    assert not parked.lost
+    other = session(BERT).hold()
+    assert other.lost
+    other.replace("preset", lambda _: FakeRun())
+    assert not other.lost

@@ -128,3 +128,40 @@ def test_forty_tabs_see_their_own_seed_and_no_exception(server):
         again = dict(pool.map(visit, range(20)))
     assert seen == again
     assert len(set(seen.values())) > 10
+
+
+WITH_RUNS = [
+    ("marker_task", "", "Run"),
+    ("recurrence", "recurrence_view=Time", "Measure here"),
+]
+
+
+def tells_of_a_lost_run(tab: Tab) -> bool:
+    words = [tab.text(), *(bar.text for bar in tab.elements("progress"))]
+    return "a run that stood here is gone" in "\n".join(words)
+
+
+def session_of(tab: Tab) -> str:
+    begun = (
+        m.new_session for m in tab.messages if m.WhichOneof("type") == "new_session"
+    )
+    return next(begun).initialize.session_id
+
+
+@pytest.mark.parametrize(("page", "query", "button"), WITH_RUNS)
+def test_a_tab_is_told_where_the_server_no_longer_knows_it(server, page, query, button):
+    with open_tab(server, page, query, "token", "session-of-another-server") as tab:
+        assert tells_of_a_lost_run(tab)
+        tab.press(button)
+        assert not tells_of_a_lost_run(tab)
+
+
+@pytest.mark.parametrize(("page", "query", "_"), WITH_RUNS)
+def test_a_new_tab_and_one_whose_session_goes_on_lost_nothing(server, page, query, _):
+    with open_tab(server, "scaling") as tab:
+        session = session_of(tab)
+    with open_tab(server, page, query, "token", session) as tab:
+        assert session_of(tab) == session
+        assert not tells_of_a_lost_run(tab)
+    with open_tab(server, page, query) as tab:
+        assert not tells_of_a_lost_run(tab)

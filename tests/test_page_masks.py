@@ -243,14 +243,14 @@ def test_the_nan_lab_offers_no_control_without_effect_and_keeps_the_others():
     app = open_masks(kind="padding", length=3, text="a b c d", seed=7)
     app.session_state["masks_view"] = NAN_LAB
     app.run()
-    assert not [*app.selectbox, *app.slider, *app.select_slider, *app.number_input]
+    assert not [*app.selectbox, *app.select_slider, *app.number_input]
     assert not app.text_input
     assert "Predict first" not in [block.value for block in app.subheader]
     app.session_state["masks_view"] = WEIGHTS
     app.run()
     assert_sound(app)
     assert app.selectbox[0].value == "padding"
-    assert app.slider[0].value == 3
+    assert app.select_slider[0].value == 3
     assert app.text_input[0].value == "a b c d"
     assert app.number_input[0].value == 7
 
@@ -463,7 +463,8 @@ def test_a_shorter_text_takes_the_sliders_with_it():
     app = open_masks(kind="sliding window + padding", length=6, window=6)
     app.text_input[0].set_value("a b").run()
     assert_sound(app)
-    assert [slider.value for slider in app.slider] == [2, 2]
+    values = {slider.key: slider.value for slider in app.select_slider}
+    assert (values["masks_length"], values["masks_window"]) == (2, 2)
     app.text_input[0].set_value("a").run()
     assert_sound(app)
 

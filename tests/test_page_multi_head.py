@@ -131,7 +131,7 @@ def test_parameters_and_operations_are_equal_for_1_to_16_heads():
     assert {row[2] for row in rows} == {"**16,640**"}
     assert {row[3] for row in rows} == {"**205,824**"}
     assert [row[4] for row in rows] == ["36", "72", "144", "288", "576"]
-    assert [slider.key for slider in app.slider] == []
+    assert [slider.key for slider in app.select_slider] == ["heads_d_model"]
 
 
 @pytest.mark.parametrize("name", hunt_view.MISTAKES)
@@ -219,7 +219,7 @@ def test_the_stages_of_a_hunt_are_shown_only_on_request_and_for_that_case():
     app.session_state["heads_stages_2"] = True
     app.run()
     assert "| stage |" in text_of(app)
-    app.slider[0].set_value(3).run()
+    app.select_slider(key="heads_case").set_value(3).run()
     assert "| stage |" not in text_of(app)
 
 

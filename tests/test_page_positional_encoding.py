@@ -49,11 +49,11 @@ def captions_of(app):
 
 
 def chosen(app, name):
-    return next(s.value for s in app.slider if s.key == f"positional_{name}")
+    return next(s.value for s in app.select_slider if s.key == f"positional_{name}")
 
 
 def move(app, name, value):
-    next(s for s in app.slider if s.key == f"positional_{name}").set_value(value)
+    next(s for s in app.select_slider if s.key == f"positional_{name}").set_value(value)
     return app.run()
 
 

@@ -27,7 +27,7 @@ def numbers_of(app, title, column):
 
 
 def control(app, name):
-    kinds = ("selectbox", "button_group", "slider", "select_slider", "text_input")
+    kinds = ("selectbox", "button_group", "select_slider", "text_input")
     found = [part for kind in kinds for part in app.get(kind)]
     return next(part for part in found if part.key == f"qkv_{name}")
 
@@ -255,7 +255,7 @@ def test_both_curves_cover_all_temperatures():
 
 def test_only_controls_that_do_something_are_drawn():
     assert "qkv_temperature" not in {s.key for s in open_lookup().select_slider}
-    sliders = {s.key for s in open_lookup("score").slider}
+    sliders = {s.key for s in open_lookup("score").select_slider}
     assert sliders == {"qkv_d_model", "qkv_d_k"}
     menus = {s.key for s in open_lookup("sum").selectbox}
     assert menus == {"qkv_query"}

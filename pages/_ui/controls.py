@@ -3,8 +3,8 @@
 Every control is bound to the address under ``prefix_name``, but for a seed that the
 address made infinite. Values from an address are
 hostile: Streamlit drops unknown options and out-of-range numbers, and no control here
-has a step that an address could miss (whole numbers step by one, other quantities are
-options of a list). Core checks all values again, and their products.
+has a step that an address could miss (a slider stops at the options of a list, a seed
+steps by one). Core checks all values again, and their products.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,19 +63,19 @@ class Controls:
         help_text: str | None = None,
         disabled: bool = False,
     ) -> int:
-        """Return a whole number from a slider that steps by one."""
-        if low == high:  # a slider needs two ends
-            return low
-        preset = min(max(default, low), high)
-        self._follow(name, preset, lambda held: min(max(held, low), high))
-        return st.slider(
+        """Return a whole number from a slider that steps by one.
+
+        To Streamlit a slider of numbers with other ends is another one, which forgets
+        its value and its place in the address; a slider of options stays the same.
+        """
+        return self._stops(
             label,
-            low,
-            high,
-            preset,
-            step=1,
+            name,
+            range(low, high + 1),
+            min(max(default, low), high),
+            lambda held: min(max(held, low), high),
+            help_text=help_text,
             disabled=disabled,
-            **self._bound(name, help_text),
         )
 
     def listed(
@@ -89,15 +89,38 @@ class Controls:
         help_text: str | None = None,
     ) -> Any:
         """Return one of ordered options, from a slider that stops at each."""
-        if len(options) == 1:
-            return options[0]
         preset = default if default in options else options[0]
-        self._follow(name, preset, lambda held: held if held in options else preset)
+        return self._stops(
+            label,
+            name,
+            options,
+            preset,
+            lambda held: held if held in options else preset,
+            shown=shown,
+            help_text=help_text,
+        )
+
+    def _stops(
+        self,
+        label: str,
+        name: str,
+        options: Sequence[Any],
+        preset: Any,
+        fitted: Callable[[Any], Any],
+        *,
+        shown: Callable[[Any], str] = str,
+        help_text: str | None,
+        disabled: bool = False,
+    ) -> Any:
+        if len(options) == 1:  # a slider needs two ends
+            return options[0]
+        self._follow(name, preset, fitted)
         return st.select_slider(
             label,
             options,
             preset,
             format_func=shown,
+            disabled=disabled,
             **self._bound(name, help_text),
         )
 

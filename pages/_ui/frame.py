@@ -5,7 +5,7 @@ import sys
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages._ui import catalogue, device_line, parts, warm_up
+from pages._ui import catalogue, device_line, parts, returned, warm_up
 from pages._ui.catalogue import PageInfo
 
 _FRAMED = "_frame_has_run"
@@ -18,6 +18,7 @@ def run() -> None:
         page_title="Attention playground", page_icon=":material/grid_on:", layout="wide"
     )
     st.session_state[_FRAMED] = True
+    returned.note()
     page = _navigation()
     _take_up(page)
     _park_runs_of_other_pages(page.url_path)

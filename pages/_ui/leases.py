@@ -17,9 +17,12 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from pages._ui import returned
+
 _PARKED_SECONDS = 1800.0  # a run parked longer is closed, with all its page kept
 _MOST_PARKED = 64
 _MOST_ANSWERS = 8
+WEIGHTS = "weights"  # first part of the key of what a run has learned
 _HELD = "_held_"  # session key of the run that a page holds
 _SHOWN = "_page_shown"  # session key of the page that the tab is on
 
@@ -47,6 +50,7 @@ class Look(NamedTuple):
 
     config: Any
     kept: tuple[Kept, ...]
+    lost: bool
     status: Any
     records: list[Any]
     snapshots: list[Any]
@@ -64,6 +68,7 @@ class HeldRun:
         shown: The settings its page showed last; None where core refused them.
         drawn: What the buttons of the page show; None before they are drawn.
         kept: Runs kept as grey curves.
+        lost: Whether it stands where a run may have been that the server has lost.
         pressed: Effects of the buttons pressed since the page was drawn, with ranks.
         answers: What was asked of the run's trainer, by what the answer depends on.
         holder: Number of the lease that holds it; None while it is parked.
@@ -78,6 +83,7 @@ class HeldRun:
     shown: Any = None
     drawn: Any = None
     kept: tuple[Kept, ...] = ()
+    lost: bool = False
     pressed: list[tuple[int, Callable[[], Any]]] = field(default_factory=list)
     answers: dict[Any, Future[Any]] = field(default_factory=dict)
     holder: int | None = None
@@ -87,14 +93,14 @@ class HeldRun:
     def look(self) -> Look:
         """Return settings, kept curves, numbers, records and snapshots of one run."""
         with self.lock:
-            return Look(self.config, self.kept, *self.run.look())
+            return Look(self.config, self.kept, self.lost, *self.run.look())
 
     def replace(self, config: Any, make_run: Callable[[Any], Any]) -> None:
         """Put a new run of the settings ``config`` in the place of this one."""
         with self.lock:
             self.run.close()
             self.answers.clear()
-            self.config, self.run = config, make_run(config)
+            self.config, self.run, self.lost = config, make_run(config), False
 
     def press(self, rank: int, effect: Callable[[], Any]) -> None:
         """Note a pressed button; it takes effect where the page next holds the run.
@@ -128,6 +134,27 @@ class HeldRun:
                 for oldest in list(self.answers)[:-_MOST_ANSWERS]:
                     del self.answers[oldest]
             return answer
+
+    def newest_answer(self, name: str) -> Any | None:
+        """Return the last answer under a key that begins with ``name``; None without.
+
+        Nothing is asked, so it is there for a parked run, too.
+        """
+        with self.lock:
+            current = self.run.generation
+            for (generation, key), answer in reversed(self.answers.items()):
+                named = generation == current and key[0] == name
+                if named and answer.done() and not answer.exception():
+                    return answer.result()
+        return None
+
+    def keep_only(self, key: Any) -> None:
+        """Drop the answers whose key begins as ``key`` does and is another."""
+        with self.lock:
+            current = (self.run.generation, key)
+            for asked in list(self.answers):
+                if asked[1][0] == key[0] and asked != current:
+                    del self.answers[asked]
 
     @property
     def waits(self) -> bool:
@@ -191,6 +218,7 @@ def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | N
         held = lease.held or _claim_own(page) or _claim_parked(page, config)
         if held is None and config is not None:
             held = HeldRun(page, _browser(), config, make_run(config))
+            held.lost = returned.is_noted()
         if held is None:
             return None
         held.holder, lease.held, held.shown = lease.number, held, config
@@ -201,6 +229,19 @@ def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | N
         elif shown == _page_of(page):
             held.run.unpark()
         return held
+
+
+def find(page: str) -> HeldRun | None:
+    """Return the run of another page, left as it is: parked, or held by that page.
+
+    That of this session, else the one that this browser parked last.
+    """
+    with _lock:
+        own = st.session_state.get(_HELD + page)
+        if own is not None:
+            return own
+        parked = _parked_by_browser(page)
+        return parked[-1] if parked else None
 
 
 def turn_to(page: str) -> None:
@@ -226,12 +267,17 @@ def _claim_own(page: str) -> HeldRun | None:
 
 
 def _claim_parked(page: str, config: Any) -> HeldRun | None:
-    wanted = (page, _browser(), config)
-    fitting = [h for h in _parked if (h.page, h.browser, h.shown) == wanted]
-    if wanted[1] is None or not fitting:
+    fitting = [held for held in _parked_by_browser(page) if held.shown == config]
+    if not fitting:
         return None
     _parked.remove(fitting[-1])
     return fitting[-1]
+
+
+def _parked_by_browser(page: str) -> list[HeldRun]:
+    wanted = (page, _browser())
+    fitting = [held for held in _parked if (held.page, held.browser) == wanted]
+    return [] if wanted[1] is None else fitting
 
 
 def _park(held: HeldRun) -> None:

@@ -20,6 +20,9 @@ _ICONS = {"running": "play_arrow", "queued": "hourglass", "finished": "flag"}
 _KINDS = ("loss", "accuracy")
 _STEPS = ((1, "skip_next"), (10, "fast_forward"))
 _ORDER = ("keep_curve", "forget_kept", "reset", "run", "step_1", "step_10")
+LOST = (
+    "The server was restarted or has forgotten this tab: a run that stood here is gone."
+)
 _KEEP_HELP = "Keep this curve in grey and start the next run beside it."
 
 
@@ -157,7 +160,9 @@ def status_line(look: Look, ahead: str) -> None:
         f"{status.elapsed:.1f} s of training",
         f"on {look.config.device}",
     )
-    words = f"{status.message} {ahead}" if status.state == "new" else status.message
+    words = status.message
+    if status.state == "new":
+        words = f"{LOST if look.lost else words} {ahead}"
     with st.container():  # what comes and goes here moves no chart to another place
         st.markdown(" &nbsp;·&nbsp; ".join(numbers))
         if status.state == "failed":

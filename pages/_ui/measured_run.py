@@ -94,6 +94,7 @@ def _next_move(
 def _view(ahead: str, draw: Callable[[Look], None], look: Look) -> None:
     status = look.status
     done = f"{status.step_count:,} of {status.max_steps:,} · {status.elapsed:.1f} s"
+    ahead = f"{live_run.LOST} {ahead}" if look.lost else ahead
     words = {"new": ahead, "queued": status.message}.get(status.state, done)
     if status.state == "failed":
         parts.refused(status.message)

@@ -20,3 +20,12 @@ def quiet(tab: Page) -> None:
     expect(
         tab.locator("[data-testid=stApp][data-test-script-state=notRunning]")
     ).to_be_visible(timeout=60_000)
+
+
+def press(tab: Page, label: str, *keys: str) -> None:
+    """Press keys on a slider, each after the page has come to rest."""
+    for key in keys:
+        tab.get_by_role("slider", name=label).focus()
+        tab.keyboard.press(key)
+        tab.wait_for_timeout(300)  # a slider tells of a key a moment later
+        quiet(tab)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from pages._ui import catalogue
 from tests.e2e.tabs import heading, open_page, quiet
@@ -13,53 +13,41 @@ PAGES = [info for info in catalogue.list_pages() if info.section != "Home"]
 NOISE = re.compile(r"ERR_NAME_NOT_RESOLVED|404 \(Not Found\)|ERR_INTERNET")
 
 
-def test_the_first_request_after_a_start_may_be_a_deep_link(browser: Browser, tmp_path):
+def test_the_first_request_after_a_start_may_be_a_deep_link(fresh_tab, tmp_path):
+    tab = fresh_tab
     with serve(ROOT / "app.py", tmp_path / "log.txt") as server:
-        context = browser.new_context(viewport={"width": 1280, "height": 800})
-        tab = context.new_page()
-        tab.goto(f"{server.url}/scaling?scaling_d_k=1024")
+        tab.goto(f"{server.url}/scaling?scaling_d_k=1024&scaling_view=nonsense")
         expect(heading(tab)).to_have_text("Scaling by √d_k", timeout=60_000)
         expect(tab.get_by_test_id("stTopNavSection").first).to_be_visible()
         expect(tab.get_by_test_id("stSidebar")).to_contain_text("1024")
         expect(tab.get_by_role("dialog")).to_have_count(0)
-        assert "scaling_d_k=1024" in tab.url
-        context.close()
+        expect(tab).to_have_url(f"{server.url}/scaling?scaling_d_k=1024")
 
 
-def test_a_start_leaves_the_terminal_clean(server, tab: Page):
-    open_page(tab, server, "")
-    for info in PAGES:
-        open_page(tab, server, info.name)
-        quiet(tab)
-    assert not re.search(r"(?i)warning|error|traceback", server.log_text())
-
-
-@pytest.mark.parametrize("info", PAGES, ids=lambda info: info.name)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_draws_in_both_themes_without_console_errors(
-    server, browser: Browser, info, scheme
+@pytest.mark.parametrize("info", catalogue.list_pages(), ids=lambda info: info.name)
+def test_a_page_draws_in_both_themes_within_a_laptop_screen_and_nothing_complains(
+    server, tab: Page, info, scheme
 ):
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800}, color_scheme=scheme
-    )
-    tab = context.new_page()
     complaints = []
-    tab.on(
-        "console",
-        lambda m: m.type == "error" and complaints.append(m.text),
-    )
-    open_page(tab, server, info.name)
+
+    def note(message):
+        if message.type == "error":
+            complaints.append(message.text)
+
+    tab.on("console", note)
+    tab.emulate_media(color_scheme=scheme)
+    open_page(tab, server, "" if info.section == "Home" else info.name)
     quiet(tab)
     expect(tab.get_by_test_id("stException")).to_have_count(0)
     expect(tab.get_by_test_id("stAlertContentError")).to_have_count(0)
     assert not [text for text in complaints if not NOISE.search(text)]
-    context.close()
+    tab.remove_listener("console", note)
+    assert_fits(tab)
+    assert not re.search(r"(?i)warning|error|traceback", server.log_text())
 
 
-@pytest.mark.parametrize("info", PAGES, ids=lambda info: info.name)
-def test_no_chart_sticks_out_of_a_laptop_screen(server, tab: Page, info):
-    open_page(tab, server, info.name)
-    quiet(tab)
+def assert_fits(tab: Page) -> None:
     for chart in tab.get_by_test_id("stVegaLiteChart").all():
         box = chart.bounding_box()
         assert box is None or box["x"] + box["width"] <= 1281

@@ -3,16 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.tabs import open_page, quiet
-
-
-def press(tab: Page, label: str, *keys: str) -> None:
-    """Press keys on a slider, each after the page has come to rest."""
-    for key in keys:
-        tab.get_by_role("slider", name=label).focus()
-        tab.keyboard.press(key)
-        tab.wait_for_timeout(300)
-        quiet(tab)
+from tests.e2e.tabs import open_page, press, quiet
 
 
 def shown(tab: Page) -> list[str | None]:
