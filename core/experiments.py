@@ -60,6 +60,7 @@ def _teller(preset: Preset) -> Callable[[Progress], None]:
         if progress.latest is None:
             before = progress.done
             sys.stdout.write(f"{preset.name}: {progress.done} of {progress.total}\n")
+            sys.stdout.flush()
             return
         each = (time.monotonic() - start) / (progress.done - before)
         left = each * (progress.total - progress.done)
@@ -91,6 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RefusedError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
+    except RuntimeError as fault:
+        sys.stderr.write(f"{fault}; the runs that ended are in the file\n")
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write("stopped; the runs that ended are in the file\n")
         return 130

@@ -42,6 +42,7 @@ class Cell:
         num_layers: Number of encoder blocks.
         d_model: Width of the tokens, or of the hidden state.
         seq_len: Length of the sequences.
+        noise: What lies around the marker, ``"uniform"`` or ``"normal"``.
         dropout: Probability of dropping an entry while training.
         norm: ``"pre"`` or ``"post"``.
         warmup_steps: Steps over which the learning rate grows to its full size.
@@ -63,6 +64,7 @@ class Cell:
     num_layers: int = 1
     d_model: int = 32
     seq_len: int = 60
+    noise: str = "uniform"
     dropout: float = 0.0
     norm: str = "pre"
     warmup_steps: int = 0

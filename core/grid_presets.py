@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -21,6 +22,7 @@ FACTORS = {  # name -> words on the page
     "num_layers": "layers",
     "d_model": "width",
     "seq_len": "length",
+    "noise": "noise",
     "dropout": "dropout",
     "norm": "norm",
     "warmup_steps": "warm-up steps",
@@ -38,15 +40,17 @@ class Preset:
         levels: Factor to the values it takes.
         base: All other factors.
         num_seeds: Seeds of the shipped table, from 0 on.
+        colour: Factor that the picture colours at first; None means its first.
     """
 
     name: str
     title: str
     levels: Mapping[str, Sequence[Any]]
     base: Cell = field(default_factory=Cell)
-    num_seeds: int = 2
+    num_seeds: int = 3
+    colour: str | None = None
 
-    @property
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """All cells, the last factor varying fastest."""
         return cells_of(self.base, self.levels)
@@ -108,6 +112,8 @@ def level_words(factor: str, value: Any) -> str:
         return "no positions" if value == "none" else f"{value} positions"
     if factor == "model":
         return str(value)
+    if factor == "noise":
+        return f"{value} noise"
     if factor == "norm":
         return f"{value}-norm"
     if factor == "readout":
@@ -131,22 +137,25 @@ def cell_words(cell: Cell, factors: Sequence[str]) -> str:
     return ", ".join(level_words(name, getattr(cell, name)) for name in own)
 
 
+_ORDER = {
+    "positional": ("sinusoidal", "none"),
+    "causal": (False, True),
+    "readout": ("mean", "last", "first"),
+}
 _ALL = (
+    Preset("order", "What carries position?", _ORDER),
     Preset(
-        "order",
-        "What carries position?",
-        {
-            "positional": ("sinusoidal", "none"),
-            "causal": (False, True),
-            "readout": ("mean", "last", "first"),
-        },
-        num_seeds=3,
+        "order_normal",
+        "Position in normal noise",
+        _ORDER,
+        Cell(noise="normal"),
     ),
     Preset(
         "heads",
         "Heads at one width",
         {"num_heads": (1, 2, 4, 8, 16)},
-        Cell(seq_len=30, max_steps=200),
+        Cell(max_steps=30),  # on the way: at the end every cell has learned
+        num_seeds=6,
     ),
     Preset(
         "pooling",
@@ -179,6 +188,7 @@ _ALL = (
         "Warm-up and norm at depth",
         {"num_layers": (2, 12), "norm": ("pre", "post"), "warmup_steps": (0, 75)},
         Cell(seq_len=20, batch_size=32, train_samples=2000, max_steps=150),
+        colour="norm",
     ),
 )
 PRESETS = {preset.name: preset for preset in _ALL}

@@ -4,13 +4,16 @@ The right answer is worked out from the runs, whatever they are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import NamedTuple
 
 from core.grid_presets import Preset, short_words
-from core.grid_story import LEARNED, Summary
+from core.grid_story import HALF, LEARNED, Summary
 
 _ALIKE = 0.02  # means closer than this rank alike
-Means = Mapping[tuple[str, ...], float]
+Levels = tuple[str, ...]
+Runs = Mapping[Levels, tuple[float, ...]]  # accuracy of every seed
+Means = Mapping[Levels, float]
 
 
 class Question(NamedTuple):
@@ -19,30 +22,41 @@ class Question(NamedTuple):
     Attributes:
         text: The question.
         choices: Each answer, and the idea behind it where it is wrong.
-        answer: From the mean accuracies, by levels in the order of the factors, to the
+        answer: From the accuracies, by levels in the order of the factors, to the
             place of the right choice.
     """
 
     text: str
     choices: tuple[tuple[str, str], ...]
-    answer: Callable[[Means], int]
+    answer: Callable[[Runs], int]
 
 
 def right_choice(preset: Preset, cells: Sequence[Summary]) -> int:
     """Return the place of the right answer to the question of a preset."""
-    means = {
+    runs = {
         tuple(short_words(summary.cell, name) for name in preset.factors): (
-            summary.mean()
+            summary.values("accuracy")
         )
         for summary in cells
     }
-    return QUESTIONS[preset.name].answer(means)
+    return QUESTIONS[preset.name].answer(runs)
+
+
+def _of_means(answer: Callable[[Means], int]) -> Callable[[Runs], int]:
+    """Return the answer from all seeds, of one from the means over them."""
+
+    @wraps(answer)
+    def from_runs(runs: Runs) -> int:
+        return answer({levels: sum(v) / len(v) for levels, v in runs.items()})
+
+    return from_runs
 
 
 def _spread(means: Sequence[float]) -> float:
     return max(means) - min(means)
 
 
+@_of_means
 def _answer_order(means: Means) -> int:
     first = min(means["none", mask, "first"] for mask in ("no", "yes"))
     masked, plain = means["none", "yes", "mean"], means["none", "no", "mean"]
@@ -54,13 +68,25 @@ def _answer_order(means: Means) -> int:
     return 2 if min(plain, masked) > first else 3
 
 
-def _answer_heads(means: Means) -> int:
-    values = list(means.values())
-    if _spread(values) < _ALIKE:
+@_of_means
+def _answer_order_normal(means: Means) -> int:
+    masks, names = ("no", "yes"), ("mean", "last", "first")
+    blind = {(m, r): means["none", m, r] for m in masks for r in names}
+    found = {levels for levels, mean in blind.items() if mean > HALF[1]}
+    first = {(mask, "first") for mask in masks}
+    if found == first | {("yes", "mean")}:
         return 0
-    return 1 if values[-1] == max(values) else 2 if values[0] == max(values) else 3
+    return 1 if found == first else 2 if len(found) == len(blind) else 3
 
 
+def _answer_heads(runs: Runs) -> int:
+    means = [sum(v) / len(v) for v in runs.values()]
+    if _spread(means) < max(map(_spread, runs.values())):
+        return 0
+    return 1 if means[-1] == max(means) else 2 if means[0] == max(means) else 3
+
+
+@_of_means
 def _answer_pooling(means: Means) -> int:
     worst = min(means, key=lambda levels: means[levels])
     lost = [levels for levels, mean in means.items() if mean < LEARNED]
@@ -69,6 +95,7 @@ def _answer_pooling(means: Means) -> int:
     return 0 if worst == ("cls", "yes") else 1 if worst[0] == "mean" else 2
 
 
+@_of_means
 def _answer_length(means: Means) -> int:
     drops = {
         model: means[model, "60"] - means[model, "300"]
@@ -80,6 +107,7 @@ def _answer_length(means: Means) -> int:
     return 1 if len(falls) == 2 else 2 if not falls else 3
 
 
+@_of_means
 def _answer_positions(means: Means) -> int:
     mean = {
         name: (means[name, "cls"] + means[name, "mean"]) / 2
@@ -90,6 +118,7 @@ def _answer_positions(means: Means) -> int:
     return 1 if mean["learned"] > mean["sinusoidal"] else 2
 
 
+@_of_means
 def _answer_moved(means: Means) -> int:
     order = sorted(means, key=lambda levels: -means[levels])
     learned = {levels[0] for levels, mean in means.items() if mean >= LEARNED}
@@ -100,6 +129,7 @@ def _answer_moved(means: Means) -> int:
     return 2 if order[-1] == ("transformer",) else 3
 
 
+@_of_means
 def _answer_depth(means: Means) -> int:
     deep = {key[1:]: mean for key, mean in means.items() if key[0] == "12"}
     pre = min(deep["pre", steps] for steps in ("0", "75"))
@@ -111,7 +141,7 @@ def _answer_depth(means: Means) -> int:
     return 2 if post >= pre else 3
 
 
-_OTHERWISE = ("Another ranking", "The runs below show one of the rankings above.")
+_OTHERWISE = ("Another ranking", "The runs show one of the rankings above.")
 QUESTIONS = {
     "order": Question(
         "Without positions, from best to worst?",
@@ -129,10 +159,29 @@ QUESTIONS = {
         ),
         _answer_order,
     ),
-    "heads": Question(
-        "Width 32 split into 1, 2, 4, 8 or 16 heads: which ranks best?",
+    "order_normal": Question(
+        "Now noise is normal, often beyond ±1. Without positions, who beats 60 %?",
         (
-            ("All alike on this task", "The runs differ by more than two points."),
+            ("Readout first, and the mean under a causal mask", ""),
+            (
+                "Readout first alone",
+                "Under a causal mask position 0 sees itself alone: it stands out.",
+            ),
+            (
+                "All six: the marker's size gives it away",
+                "Normal noise is often as large as the marker.",
+            ),
+            ("Another set", "The runs show one of the sets above."),
+        ),
+        _answer_order_normal,
+    ),
+    "heads": Question(
+        "Width 32 as 1 to 16 heads, stopped on the way, at step 30: which is ahead?",
+        (
+            (
+                "No number of heads: seeds differ more",
+                "One number of heads is ahead by more than its seeds differ.",
+            ),
             (
                 "16 heads: more heads see more",
                 "More heads at one width are narrower; one marker needs one of them.",

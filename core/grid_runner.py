@@ -5,6 +5,7 @@ any moment leaves a whole table. A lock of the operating system on a file beside
 keeps a second grid away; it goes with the process that holds it.
 """
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -84,15 +85,26 @@ def only_writer(path: Path) -> Iterator[None]:
     """Hold the lock of a table while it is written.
 
     Raises:
-        ValueError: If another process holds it.
+        ValueError: If another process holds it, or its folder cannot be written.
     """
-    lock = path.with_name(f"{path.name}.lock")
+    with _writing(path):
+        if not path.name or path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        file = path.with_name(f"{path.name}.lock").open("a+b")
+    with file:
+        _lock(file, path)
+        yield
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say in a sentence what the system has against writing a table."""
     try:
-        with lock.open("a+b") as file:
-            _lock(file, path)
-            yield
-    except FileNotFoundError:
-        raise RefusedError(f"there is no folder {path.parent}") from None
+        yield
+    except OSError as fault:
+        if not path.parent.is_dir():
+            raise RefusedError(f"there is no folder {path.parent}") from None
+        raise RefusedError(f"{path} cannot be written: {fault.strerror}") from None
 
 
 def _lock(file: Any, path: Path) -> None:
@@ -136,11 +148,12 @@ def _done_before(
 
 def _write(path: Path, made_by: Mapping[str, str], results: list[Result]) -> None:
     beside = path.with_name(f"{path.name}.new")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        file.write(grid_text(made_by, results))
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    with _writing(path):
+        with beside.open("w", encoding="utf-8", newline="") as file:
+            file.write(grid_text(made_by, results))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
 
 
 def _run_all(runs: Sequence[Run], processes: int) -> Iterator[Result]:

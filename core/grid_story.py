@@ -60,6 +60,12 @@ def summaries(results: Sequence[Result]) -> list[Summary]:
     return [Summary(cell, tuple(runs)) for cell, runs in found.items()]
 
 
+def runs_of(cells: Sequence[Cell], results: Sequence[Result]) -> tuple[Result, ...]:
+    """Return the runs that are of these cells."""
+    own = set(cells)
+    return tuple(run for run in results if run.cell in own)
+
+
 def table_rows(
     cells: Sequence[Summary], factors: Sequence[str]
 ) -> list[tuple[str, ...]]:
@@ -89,14 +95,22 @@ def sentences(cells: Sequence[Summary], factors: Sequence[str]) -> list[str]:
         cells: At least one.
         factors: The factors that vary.
     """
-    return [_reach(cells, factors), _moved(cells)]
+    said = [_reach(cells, factors), _moved(cells)]
+    return [*said, _spread(cells, factors)] if len(cells) > 1 else said
 
 
 def settings_sentence(base: Cell, factors: Sequence[str]) -> str:
     """Return what all cells of a grid have in common."""
     shared = [
         name
-        for name in ("seq_len", "d_model", "num_layers", "num_heads", "dropout")
+        for name in (
+            "seq_len",
+            "noise",
+            "d_model",
+            "num_layers",
+            "num_heads",
+            "dropout",
+        )
         if name not in factors
     ]
     words = cell_words(base, shared)
@@ -258,7 +272,7 @@ def _moved(cells: Sequence[Summary]) -> str:
     """Return what becomes of the cells that learned when the marker moves."""
     learned = [summary for summary in cells if summary.learned]
     if not learned:
-        return "No cell learned, so a moved marker has nothing to take away."
+        return "No cell learned with every seed, so nothing is said of a moved marker."
     places = sorted({middle(summary.cell.seq_len) for summary in learned})
     ends = [summary.mean("moved") for summary in learned]
     kept = [s for s in learned if s.mean() - s.mean("moved") < _BLIND]
@@ -270,6 +284,22 @@ def _moved(cells: Sequence[Summary]) -> str:
         f"With the marker at position {where} instead of 0, {those} "
         f"{_range(ends)}.{rest}"
     )
+
+
+def _spread(cells: Sequence[Summary], factors: Sequence[str]) -> str:
+    """Return how far the cells differ, beside how far the seeds of one do."""
+    between = _width([summary.mean() for summary in cells])
+    start = f"The means of the cells differ by up to {100 * between:.1f} points"
+    if max(len(summary.runs) for summary in cells) == 1:
+        return f"{start}; one seed each cannot tell that from chance."
+    widest = max(cells, key=lambda summary: _width(summary.values("accuracy")))
+    within = _width(widest.values("accuracy"))
+    name = f" ({cell_words(widest.cell, factors)})" if within else ""
+    return f"{start}, the seeds of one cell by up to {100 * within:.1f}{name}."
+
+
+def _width(values: Sequence[float]) -> float:
+    return max(values) - min(values)
 
 
 def _range(values: Sequence[float]) -> str:

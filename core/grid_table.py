@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ GRID_TABLES = TABLES / "experiments"
 MAX_ROWS = 2000
 MAX_CHARACTERS = 400_000
 _MOST_SHOWN = 40  # characters of a foreign value that are quoted
+_ORIGIN = ("#", '"#')  # a spreadsheet puts a line with a comma in quotes
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _WORD = re.compile(r"\w+")
 _KINDS = {field.name: type(field.default) for field in fields(Cell)}
 _RESULTS = ("seed", "steps", "loss", "accuracy", "moved")
@@ -67,6 +70,7 @@ def row_of(result: Result) -> tuple[str, ...]:
     )
 
 
+@functools.lru_cache(maxsize=8)
 def parse_grid(text: str) -> GridTable:
     """Return the runs of a table of this form, from here or elsewhere.
 
@@ -81,9 +85,10 @@ def parse_grid(text: str) -> GridTable:
             f"the table has {len(text):,} characters; at most {MAX_CHARACTERS:,} are "
             "allowed"
         )
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    count = next((i for i, x in enumerate(lines) if not x.startswith("#")), len(lines))
-    head = [line[1:].strip().partition(": ") for line in lines[:count]]
+    lines = _LINE_END.split(text.removeprefix("\ufeff"))
+    above = list(takewhile(lambda line: line.startswith(_ORIGIN), lines))
+    count = len(above)
+    head = [line.strip('"#, ').partition(": ") for line in above]
     results: dict[tuple[Cell, int], Result] = {}
     found: dict[tuple[Cell, int], int] = {}
     for line, row in _rows(lines, count):
@@ -145,7 +150,7 @@ def _rows(lines: list[str], start: int) -> list[tuple[int, list[str]]]:
     if not rows:
         raise RefusedError(f"line {start + 1}: the table is empty")
     _check_columns(*rows[0])
-    kept = [(line, row) for line, row in rows[1:] if row]
+    kept = [(line, row) for line, row in rows[1:] if any(row)]
     if len(kept) > MAX_ROWS:
         raise RefusedError(
             f"the table has {len(kept):,} rows; at most {MAX_ROWS:,} are allowed"
@@ -154,6 +159,11 @@ def _rows(lines: list[str], start: int) -> list[tuple[int, list[str]]]:
 
 
 def _check_columns(line: int, names: list[str]) -> None:
+    if len(names) == 1 and ";" in names[0]:
+        raise RefusedError(
+            f"line {line}, column 1: commas must part the columns, and points the "
+            "decimals; this file has semicolons"
+        )
     for number, expected in enumerate(COLUMNS, start=1):
         given = names[number - 1] if number <= len(names) else ""
         if given != expected:

@@ -12,6 +12,7 @@ from core.checks import (
 )
 from core.device import DEVICES
 from core.models import ClassifierConfig
+from core.tasks import NOISES
 
 MAX_LEARNING_RATE = 1e6
 MAX_BATCH_SIZE = 1024
@@ -33,6 +34,7 @@ class TrainConfig:
         train_samples: Sequences to train on; every epoch shows each of them once.
         test_samples: Other sequences, on which the accuracy is measured; fewer where
             they would take too long, see ``num_tested``.
+        noise: What lies around the marker, ``"uniform"`` or ``"normal"``.
         clip_norm: The gradient is scaled down to this norm where it is longer.
         warmup_steps: The learning rate grows in a straight line over so many steps
             until it is ``learning_rate``; 0 means that it stands there from the start.
@@ -64,6 +66,7 @@ class TrainConfig:
     batch_size: int = 64
     train_samples: int = 4000
     test_samples: int = 1000
+    noise: str = "uniform"
     clip_norm: float = 1.0
     warmup_steps: int = 0
     max_steps: int = 756
@@ -81,6 +84,7 @@ class TrainConfig:
         require_int("batch_size", self.batch_size, 1, MAX_BATCH_SIZE)
         require_int("train_samples", self.train_samples, 1, MAX_SAMPLES)
         require_int("test_samples", self.test_samples, 1, MAX_SAMPLES)
+        require_choice("noise", self.noise, NOISES)
         require_int("warmup_steps", self.warmup_steps, 0, MAX_STEPS)
         require_int("max_steps", self.max_steps, 1, MAX_STEPS)
         require_int("eval_every", self.eval_every, 1, MAX_STEPS)

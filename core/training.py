@@ -87,7 +87,9 @@ class Trainer:
         self.stop_reason: str | None = None
         self._device = device
         use_generator(self.model, _dropout_generator(device, dropout_seed))
-        samples = marker_task(config.train_samples, config.seq_len, seed=TRAIN_SEED)
+        samples = marker_task(
+            config.train_samples, config.seq_len, seed=TRAIN_SEED, noise=config.noise
+        )
         self._inputs, self._targets = (values.to(device) for values in samples)
         self._test_data = self._make_test_data(config.seq_len, position=0)
         self._batches = _shuffled_batches(config, order_seed)
@@ -210,7 +212,11 @@ class Trainer:
     def _make_test_data(self, seq_len: int, *, position: int) -> tuple[Tensor, Tensor]:
         count = self.config.num_tested_at(seq_len)
         samples = marker_task(
-            self.config.test_samples, seq_len, seed=TEST_SEED, position=position
+            self.config.test_samples,
+            seq_len,
+            seed=TEST_SEED,
+            position=position,
+            noise=self.config.noise,
         )
         inputs, targets = (values[:count].to(self._device) for values in samples)
         return inputs, targets

@@ -48,17 +48,16 @@ parts.try_it(
         },
         "The marker moves at test time: who still answers?": {
             "grid": "moved",
+            "x": "model",
+            "colour": "nothing",
             "measure": "moved",
         },
         "Twelve layers: what do norm and warm-up change?": {
             "grid": "depth",
+            "x": "warmup_steps",
+            "colour": "norm",
             "measure": "loss",
         },
     },
 )
-parts.limits(
-    "One toy task, small models and two or three seeds: a range of runs, not a law. A "
-    "cell that stalls here may learn with more steps, another rate or another seed. "
-    "The marker is exactly −1 or +1 among noise between them, so its size alone can "
-    "give it away: a cell without order may still answer better than a coin."
-)
+bench_view.limits(bench_predict.shown_grids())

@@ -1,6 +1,10 @@
 """The shipped grids: made by one command, whole, had again, and what they show."""
 
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -14,6 +18,13 @@ from core.grid_table import GRID_TABLES, read_grid, read_shipped
 from core.threads import one_thread
 from tests.tiny_grid import BASE
 
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+from core.experiments import main
+if __name__ == "__main__":
+    raise SystemExit(main())
+"""
 TOLERANCE = 0.02  # of accuracy: other machines round otherwise
 each_preset = pytest.mark.parametrize("name", PRESETS)
 
@@ -57,6 +68,33 @@ def test_a_file_that_is_no_table_is_refused_with_a_sentence(tmp_path, capsys):
     assert path.read_text("utf-8") == "a,b"
 
 
+def test_a_process_that_dies_is_told_in_a_sentence(tmp_path, capsys, monkeypatch):
+    def dies(*_: object, **__: object) -> None:
+        raise RuntimeError("a process ended before its run did")
+
+    monkeypatch.setattr(experiments, "run_grid", dies)
+    assert main(["order", "--out", str(tmp_path / "x.csv")]) == 1
+    said = capsys.readouterr().err
+    assert said == (
+        "a process ended before its run did; the runs that ended are in the file\n"
+    )
+
+
+def test_ctrl_c_keeps_the_runs_that_ended_and_leaves_no_traceback(tmp_path):
+    path = tmp_path / "heads.csv"
+    command = [sys.executable, "-c", START, "heads", "--out", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 120
+        while not path.exists() or not read_grid(path).results:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said == "stopped; the runs that ended are in the file\n"
+    assert read_grid(path).results[0].cell == PRESETS["heads"].cells[0]
+
+
 def test_one_file_for_all_grids_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["all", "--out", str(tmp_path / "x.csv")])
@@ -96,7 +134,7 @@ def test_nothing_else_is_shipped_beside_the_tables():
     assert {path.stem for path in GRID_TABLES.glob("*.csv")} == set(PRESETS)
 
 
-@pytest.mark.parametrize(("name", "index"), [("pooling", 2), ("heads", 4)])
+@pytest.mark.parametrize(("name", "index"), [("pooling", 3), ("positions", 6)])
 def test_two_shipped_cells_come_out_again(name, index):
     stated = read_shipped(name).results[index]
     with one_thread():  # as the table was made
@@ -119,6 +157,32 @@ def test_without_positions_a_causal_mask_lifts_the_mean():
     cells = accuracy_by_levels("order")
     masked, plain = cells["none", True, "mean"], cells["none", False, "mean"]
     assert masked > 0.95 > plain
+
+
+def test_in_normal_noise_the_size_of_the_marker_gives_little_away():
+    cells = accuracy_by_levels("order_normal")
+    with_positions = [v for k, v in cells.items() if k[0] == "sinusoidal"]
+    assert min(with_positions) > 0.99
+    assert min(v for k, v in cells.items() if k[2] == "first") > 0.99
+    for readout in ("mean", "last"):
+        assert 0.45 < cells["none", False, readout] < 0.65
+    assert cells["none", True, "mean"] > cells["none", False, "mean"] + 0.2
+    uniform = accuracy_by_levels("order")
+    for readout in ("mean", "last"):
+        assert uniform["none", False, readout] > cells["none", False, readout]
+
+
+def test_what_learned_falls_to_half_when_the_marker_moves_in_normal_noise_too():
+    for summary in summaries(read_shipped("order_normal").results):
+        if summary.learned:
+            assert 0.4 < summary.mean("moved") < 0.6
+
+
+def test_heads_at_one_width_differ_by_less_than_their_seeds():
+    cells = summaries(read_shipped("heads").results)
+    means = [cell.mean() for cell in cells]
+    ranges = [v for cell in cells for v in [cell.values("accuracy")]]
+    assert max(means) - min(means) < max(max(v) - min(v) for v in ranges)
 
 
 def test_a_readout_at_position_0_hides_the_ablation():
@@ -166,6 +230,7 @@ def test_a_prediction_has_a_right_answer_and_a_reason_for_every_other(name):
 @each_preset
 def test_every_preset_has_a_question_and_sentences_on_its_runs(name):
     cells = summaries(read_shipped(name).results)
-    reach, moved = grid_story.sentences(cells, PRESETS[name].factors)
+    reach, moved, spread = grid_story.sentences(cells, PRESETS[name].factors)
+    assert re.match(r"The means of the cells differ by up to [\d.]+ points, ", spread)
     assert f" of {len(PRESETS[name].cells)} cells reach 95 % or more" in reach
     assert moved.startswith(("With the marker at position", "No cell learned"))

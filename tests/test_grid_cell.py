@@ -29,7 +29,8 @@ TINY = replace(BASE, max_steps=3)
 def test_a_cell_hands_every_factor_to_the_run():
     cell = Cell(
         positional="learned", causal=True, readout="last", num_heads=5, num_layers=3,
-        d_model=35, seq_len=11, dropout=0.25, norm="post", warmup_steps=7,
+        d_model=35, seq_len=11, noise="normal", dropout=0.25, norm="post",
+        warmup_steps=7,
         learning_rate=2e-3, batch_size=13, train_samples=130, max_steps=17,
     )  # fmt: skip
     config = cell.config(seed=19)

@@ -37,6 +37,10 @@ def test_a_preset_varies_its_factors_and_nothing_else(preset):
     assert set(preset.factors) <= set(FACTORS)
 
 
+def test_the_cells_of_a_preset_are_made_once():
+    assert PRESETS["order"].cells is PRESETS["order"].cells
+
+
 def test_cells_that_differ_in_what_their_model_has_not_are_one():
     levels = {"model": ("transformer", "rnn"), "causal": (False, True)}
     cells = cells_of(BASE, levels)

@@ -1,14 +1,18 @@
 """A grid in processes: killed, started again, locked, and equal to one never killed."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from core import grid_runner
 from core.checks import RefusedError
 from core.grid_runner import only_writer, run_grid
 from core.grid_table import grid_made_here, grid_text, read_grid
@@ -16,6 +20,7 @@ from tests.tiny_grid import BASE, CELLS, NUM_SEEDS
 
 ROOT = Path(__file__).parent.parent
 ALL = len(CELLS) * NUM_SEEDS
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no such folder")
 MADE_BY = grid_made_here("tests", NUM_SEEDS)
 
 
@@ -120,6 +125,58 @@ def test_what_goes_wrong_in_a_process_is_told_here(tmp_path):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(RefusedError, match="there is no folder"):
         run_grid(CELLS, 1, tmp_path / "no" / "grid.csv", MADE_BY, processes=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", r"\. cannot be written: Is a directory"),
+        ("folder", "folder cannot be written: Is a directory"),
+        ("file/grid.csv", "there is no folder file"),
+        pytest.param("/proc/grid.csv", "cannot be written", marks=ON_LINUX),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_anything_trains(
+    tmp_path, monkeypatch, name, words
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    told = []
+    with pytest.raises(RefusedError, match=words):
+        run_grid(CELLS, 1, Path(name), MADE_BY, processes=1, told=told.append)
+    assert not told
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "file"}
+
+
+def test_a_disk_that_is_full_is_told_and_the_table_stays(whole, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = whole.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    run = read_grid(whole).results[0]
+    with pytest.raises(RefusedError, match="cannot be written: No space left"):
+        grid_runner._write(whole, MADE_BY, [run])
+    assert whole.read_bytes() == before
+
+
+def test_windows_locks_by_its_own_call(tmp_path, monkeypatch):
+    calls = []
+
+    def locking(descriptor: int, mode: int, count: int) -> None:
+        if calls:
+            raise PermissionError(13, "Permission denied")
+        calls.append((mode, count))
+
+    fake = SimpleNamespace(LK_NBLCK=2, locking=locking)
+    monkeypatch.setitem(sys.modules, "msvcrt", fake)
+    monkeypatch.setattr(grid_runner, "os", SimpleNamespace(name="nt"))
+    path = tmp_path / "grid.csv"
+    with only_writer(path):
+        assert calls == [(2, 1)]
+    with pytest.raises(RefusedError, match="another process is writing"):
+        only_writer(path).__enter__()
 
 
 def test_no_process_is_no_number_of_processes(tmp_path):

@@ -16,6 +16,7 @@ from core.grid_story import (
     num_steps,
     points,
     results_of,
+    runs_of,
     sentences,
     settings_sentence,
     summaries,
@@ -53,7 +54,7 @@ def test_one_weak_seed_is_enough_not_to_have_learned():
 
 def test_the_sentences_count_what_learned_and_what_a_moved_marker_leaves():
     cells = summaries([run(MEAN, 0.5), run(LAST, 1.0, moved=0.52), run(RNN, 0.8)])
-    reach, moved = sentences(cells, ("model", "readout"))
+    reach, moved, _ = sentences(cells, ("model", "readout"))
     assert reach == (
         "1 of 3 cells reach 95 % or more with every seed; 1 stays near half (40 to "
         "60 %): transformer, readout mean."
@@ -69,6 +70,26 @@ def test_a_cell_that_keeps_its_accuracy_is_told_apart():
     assert moved.endswith("reach 50.0 to 98.0 %. 1 of them keep what they had.")
     (none,) = sentences(summaries([run(MEAN, 0.5)]), ("readout",))[1:]
     assert none.startswith("No cell learned")
+
+
+def test_how_far_cells_differ_stands_beside_how_far_their_seeds_do():
+    runs = [
+        run(MEAN, 0.5),
+        run(MEAN, 0.7, seed=1),
+        run(LAST, 0.9),
+        run(LAST, 0.9, 0.5, 1),
+    ]
+    said = sentences(summaries(runs), ("readout",))[2]
+    assert said == (
+        "The means of the cells differ by up to 30.0 points, the seeds of one cell by "
+        "up to 20.0 (readout mean)."
+    )
+    said = sentences(summaries(runs[::2]), ("readout",))[2]
+    assert said.endswith(
+        "up to 40.0 points; one seed each cannot tell that from chance."
+    )
+    alike = [run(MEAN, 1.0), run(MEAN, 1.0, seed=1), run(LAST, 1.0)]
+    assert sentences(summaries(alike), ("readout",))[2].endswith("by up to 0.0.")
 
 
 def test_the_budget_is_cells_times_seeds_times_their_seconds():
@@ -91,6 +112,12 @@ def test_runs_that_are_done_are_not_trained_again_and_cost_nothing():
 def test_the_time_left_is_that_of_the_steps_to_come():
     assert left_sentence(25, 100, 10.0, "Now.") == "Now. About 30 s of computing left."
     assert left_sentence(100, 100, 10.0, "Now.") == "Now."
+
+
+def test_the_runs_of_a_grid_are_picked_from_all():
+    runs = [run(MEAN, 0.5), run(RNN, 0.5), run(LAST, 0.5), run(MEAN, 0.5, seed=1)]
+    assert runs_of((LAST, MEAN), runs) == (runs[0], runs[2], runs[3])
+    assert runs_of((RNN,), []) == ()
 
 
 def test_a_watched_grid_takes_the_steps_it_is_said_to_take():
@@ -128,22 +155,51 @@ def test_the_points_follow_the_axes_that_are_picked():
 
 def test_the_recipe_leaves_out_what_varies():
     said = settings_sentence(Cell(), ("num_heads",))
-    assert said.startswith("All cells: length 60, width 32, layers 1, dropout 0; 400")
+    assert said.startswith(
+        "All cells: length 60, uniform noise, width 32, layers 1, dropout 0; 400"
+    )
 
 
 @pytest.mark.parametrize(
-    ("first", "masked", "plain", "right"),
-    [(1.0, 0.98, 0.9, 0), (1.0, 1.0, 0.99, 1), (0.5, 0.9, 0.8, 2), (0.9, 0.5, 0.8, 3)],
+    ("name", "first", "masked", "blind", "right"),
+    [
+        ("order", 1.0, 0.98, 0.9, 0),
+        ("order", 1.0, 1.0, 0.99, 1),
+        ("order", 0.5, 0.9, 0.8, 2),
+        ("order", 0.9, 0.5, 0.8, 3),
+        ("order_normal", 1.0, 0.9, 0.6, 0),
+        ("order_normal", 1.0, 0.6, 0.6, 1),
+        ("order_normal", 1.0, 0.9, 0.7, 2),
+        ("order_normal", 0.5, 0.9, 0.5, 3),
+    ],
 )
-def test_the_right_ranking_is_worked_out_from_the_runs(first, masked, plain, right):
-    preset = PRESETS["order"]
+def test_what_ranks_without_positions_is_worked_out_from_the_runs(
+    name, first, masked, blind, right
+):
+    preset = PRESETS[name]
     runs = []
     for cell in preset.cells:
-        share = {"first": first, "last": plain, "mean": plain}[cell.readout]
+        share = {"first": first, "last": blind, "mean": blind}[cell.readout]
         if cell.causal and cell.readout == "mean":
             share = masked
-        runs.append(run(cell, share))
+        runs.append(run(cell, 1.0 if cell.positional != "none" else share))
     assert right_choice(preset, summaries(runs)) == right
+
+
+def test_heads_rank_only_where_they_differ_by_more_than_their_seeds():
+    preset = PRESETS["heads"]
+    for ends, right in (
+        ((0.8, 0.8, 0.8, 0.8, 0.9), 0),
+        ((0.4, 0.4, 0.4, 0.4, 0.9), 1),
+        ((0.9, 0.4, 0.4, 0.4, 0.4), 2),
+        ((0.4, 0.4, 0.9, 0.4, 0.4), 3),
+    ):
+        runs = [
+            run(cell, mean + shift, seed=seed)
+            for cell, mean in zip(preset.cells, ends, strict=True)
+            for seed, shift in enumerate((-0.1, 0.1))
+        ]
+        assert right_choice(preset, summaries(runs)) == right
 
 
 def test_who_learns_is_worked_out_from_the_runs():

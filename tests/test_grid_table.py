@@ -55,6 +55,12 @@ def test_a_table_written_here_names_command_seeds_versions_machine_and_date():
 def test_a_table_from_a_spreadsheet_reads_too():
     theirs = "\ufeff" + TEXT.replace("\n", "\r\n") + "\r\n"
     assert parse_grid(theirs).results[:2] == ROWS[:2]
+    origin = grid_made_here("python -m x", 3)
+    first, *rest = grid_text(origin, ROWS).split("\n")
+    ends = "," * (len(COLUMNS) - 1)  # a spreadsheet fills every row up, and quotes
+    saved = [f"{first}{ends}", *(f'"{x}"{ends}' for x in rest[:4]), *rest[4:], ends]
+    table = parse_grid("\r".join(saved))
+    assert (table.made_by, table.results[:2]) == (origin, ROWS[:2])
     bare = "\n".join(TEXT.split("\n")[2:])
     assert parse_grid(bare).made_by == {}
 
@@ -79,6 +85,7 @@ def test_a_table_from_a_spreadsheet_reads_too():
         ("seq_len", "", "it must be a whole number, got ''"),
         ("dropout", "1e999", "must be finite"),
         ("norm", "\u202e", "norm must be one of"),
+        ("noise", "pink", "noise must be one of 'uniform', 'normal'"),
     ],
 )
 def test_a_damaged_value_is_refused_with_its_line_and_column(column, value, words):
@@ -97,6 +104,10 @@ def test_a_factor_that_a_recurrence_has_not_is_refused():
         parse_grid(changed(FIRST + 1, "causal", "yes"))
 
 
+def test_a_table_that_was_read_before_is_not_read_again():
+    assert parse_grid(TEXT) is parse_grid("".join(TEXT))
+
+
 def test_a_run_that_stands_there_twice_is_refused_with_both_lines():
     lines = TEXT.split("\n")
     twice = "\n".join([*lines[:5], lines[FIRST - 1]])
@@ -111,9 +122,9 @@ def test_a_run_that_stands_there_twice_is_refused_with_both_lines():
         ("", "line 1, column 1: it must be named model, got ''"),
         ("# only\n# lines", "line 3: the table is empty"),
         ("step,loss\n1,2", "line 1, column 1: it must be named model, got 'step'"),
-        ("model;positional", "line 1, column 1: it must be named model, got 'model;"),
-        (",".join((*COLUMNS, "x")), "line 1, column 21: there must be no further"),
-        (",".join(COLUMNS[:-1]), "line 1, column 20: it must be named moved, got ''"),
+        (TEXT.replace(",", ";"), "line 3, column 1: commas must part the columns, and"),
+        (",".join((*COLUMNS, "x")), "line 1, column 22: there must be no further"),
+        (",".join(COLUMNS[:-1]), "line 1, column 21: it must be named moved, got ''"),
         (
             ",".join(COLUMNS) + "\ntransformer,none",
             "line 2, column positional: the row",

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.grid_cell import Result
+from core.grid_table import read_shipped
 from core.order_grid import (
     CELLS,
     PRESET,
@@ -13,6 +14,7 @@ from core.order_grid import (
     CellResult,
     cell_results,
     grid_sentences,
+    noise_sentence,
     read_order,
     recipe_sentence,
 )
@@ -24,6 +26,7 @@ MASKED_MEAN = Cell("none", True, "mean")
 PLAIN_LAST = Cell("none", False, "last")
 MASKED_LAST = Cell("none", True, "last")
 PLAIN_FIRST = Cell("none", False, "first")
+BLIND = ("none", False)
 TOLERANCE = 0.05  # other machines round otherwise, and a run may end elsewhere
 
 
@@ -111,6 +114,20 @@ def test_the_shipped_grid_says_what_its_numbers_show():
     )
     assert hiding.endswith("hides the ablation: 100.0 % in every row.")
     assert "yet mean 66.9 % and last 88.9 %: the marker is -1 or +1" in size
+
+
+def test_the_two_noises_are_compared_by_the_numbers_of_their_tables():
+    found = {}
+    for name in ("order", "order_normal"):
+        cells = cell_results(read_shipped(name).results)
+        found[name] = {r.cell.readout: r.mean for r in cells if r.cell[:2] == BLIND}
+    uniform, normal = found["order"], found["order_normal"]
+    assert noise_sentence() == (
+        "Without positions and mask only the marker's size can tell: in uniform noise, "
+        f"which lies between -1 and +1, mean {100 * uniform['mean']:.1f} % and last "
+        f"{100 * uniform['last']:.1f} %; in normal noise, which reaches beyond, mean "
+        f"{100 * normal['mean']:.1f} % and last {100 * normal['last']:.1f} %."
+    )
 
 
 def test_cells_near_half_are_named():

@@ -7,7 +7,7 @@ import time
 import pytest
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
-from core import grid_cell, grid_presets, grid_story
+from core import grid_cell, grid_presets, grid_story, order_grid
 from core.grid_presets import PRESETS
 from core.grid_questions import QUESTIONS, right_choice
 from core.grid_table import grid_text, read_shipped
@@ -83,7 +83,24 @@ def test_a_prediction_is_judged_by_the_runs_and_can_be_tried_again(name):
     assert f"Not this one. {QUESTIONS[name].choices[wrong][1]}" in text_of(app)
     assert charts_of(app)
     commit(app, right)
-    assert f"Right. {grid_story.sentences(cells, preset.factors)[0]}" in text_of(app)
+    reach, _, spread = grid_story.sentences(cells, preset.factors)
+    assert f"Right. {reach} {spread}" in text_of(app)
+
+
+def test_the_two_noises_are_compared_once_both_grids_are_shown():
+    app = open_bench()
+    assert "The grid with normal noise tests that." in text_of(app)
+    assert order_grid.noise_sentence() not in text_of(app)
+    app.selectbox(key="bench_grid").set_value("order_normal").run()
+    assert order_grid.noise_sentence() not in text_of(app)
+    press(app, "Show without predicting")
+    assert order_grid.noise_sentence() in text_of(app)
+
+
+def test_norm_colours_the_grid_of_depth_from_the_start():
+    app = open_bench(grid=PRESETS["depth"].title)
+    assert app.selectbox(key="bench_colour").value == "norm"
+    assert set(rows_of(charts_of(app)[0])["series"]) == {"pre-norm", "post-norm"}
 
 
 def test_a_reload_keeps_what_was_shown():
@@ -93,6 +110,15 @@ def test_a_reload_keeps_what_was_shown():
     assert_sound(again)
     assert charts_of(again)
     assert not charts_of(open_page(PAGE, bench_shown="moved.<b>"))
+
+
+def test_what_was_shown_stays_when_the_page_was_left_after_a_reload():
+    app = open_page(PAGE, bench_shown="order")
+    del app.query_params["bench_shown"]  # as another page in between does
+    app.run()
+    assert_sound(app)
+    assert charts_of(app)
+    assert app.query_params["bench_shown"] in ("order", ["order"])
 
 
 def test_the_picture_holds_every_shipped_cell_and_follows_the_axes():
@@ -168,9 +194,17 @@ def test_each_experiment_sets_the_controls_it_names(number):
     app = open_bench(reveal=False)
     app.button(key=f"bench_try_{number}").click().run()
     assert_sound(app)
-    wanted = ("order", "moved", "depth")[number]
-    assert app.selectbox(key="bench_grid").value == wanted
-    assert app.selectbox(key="bench_measure").value in grid_story.MEASURES
+    wanted = (
+        ("order", "readout", "positional", "accuracy"),
+        ("moved", "model", "nothing", "moved"),
+        ("depth", "warmup_steps", "norm", "loss"),
+    )[number]
+    reveal_all = [b for b in app.button if b.label == "Show without predicting"]
+    if reveal_all:
+        press(app, "Show without predicting")
+    names = ("grid", "x", "colour", "measure")
+    held = tuple(app.selectbox(key=f"bench_{name}").value for name in names)
+    assert held == wanted
 
 
 # One's own table and grid
@@ -206,6 +240,20 @@ def test_a_damaged_table_gets_a_sentence_and_what_was_shown_stays():
     assert refusal.startswith("line 2, column accuracy: it must be a number, got")
     assert len(charts_of(app)) == 2
     assert "Your table: 1 of its 1 run" in text_of(app)
+
+
+def test_a_table_that_is_taken_out_stays_until_it_is_forgotten():
+    cell = PRESETS["heads"].cells[0]
+    good = grid_text({}, [grid_cell.Result(cell, 0, 200, 0.5, 0.75, 0.5)])
+    app = upload(open_bench(grid=PRESETS["heads"].title), good)
+    assert len(charts_of(app)) == 2
+    assert "Forget your table" not in {button.label for button in app.button}
+    app.file_uploader[0].set_value([]).run()
+    assert_sound(app)
+    assert len(charts_of(app)) == 2
+    press(app, "Forget your table")
+    assert len(charts_of(app)) == 1
+    assert "Your table" not in text_of(app)
 
 
 def test_a_table_that_holds_the_whole_grid_leaves_nothing_to_run():

@@ -42,6 +42,27 @@ def test_the_marker_alone_decides_the_class(position):
     assert set(targets.unique().tolist()) == {0.0, 1.0}
 
 
+def test_normal_noise_is_drawn_before_the_markers_and_reaches_beyond_them():
+    inputs, targets = marker_task(2003, 11, seed=3, position=4, noise="normal")
+    generator = torch.Generator().manual_seed(3)
+    noise = torch.randn(2003, 11, 1, generator=generator)
+    markers = torch.randint(0, 2, (2003, 1), generator=generator)
+    others = [t for t in range(11) if t != 4]
+    assert_close(inputs[:, others], noise[:, others], rtol=0, atol=0)
+    assert_close(inputs[:, 4], 2 * markers.float() - 1, rtol=0, atol=0)
+    assert_close(targets, markers.float())
+    beyond = (inputs[:, others].abs() > 1).double().mean().item()
+    assert beyond == pytest.approx(0.3173, abs=0.01)  # of N(0, 1)
+
+
+def test_uniform_noise_is_what_nothing_said_means():
+    for plain, named in zip(
+        marker_task(7, 5, seed=2), marker_task(7, 5, seed=2, noise="uniform"),
+        strict=True,
+    ):  # fmt: skip
+        assert torch.equal(plain, named)
+
+
 def test_moving_the_marker_moves_nothing_else():
     first, targets = marker_task(101, 11, seed=3)
     moved, same_targets = marker_task(101, 11, seed=3, position=7)
@@ -74,6 +95,7 @@ def test_no_samples_and_length_one_work():
         ({"seed": 2**31}, r"seed \(2147483648\) must be between"),
         ({"num_samples": -1}, r"num_samples \(-1\) must be at least 0"),
         ({"seq_len": 0}, r"seq_len \(0\) must be at least 1"),
+        ({"noise": "pink"}, r"noise must be one of 'uniform', 'normal', got 'pink'"),
         ({"seq_len": 2.5}, r"seq_len must be a whole number, got 2\.5"),
     ],
 )

@@ -16,6 +16,7 @@ _LEVELS: dict[str, list[Any]] = {
     "num_heads": [1, 2, 4, 8, 16],
     "num_layers": [1, 2, 4],
     "seq_len": [20, 60, 150, 300],
+    "noise": ["uniform", "normal"],
     "dropout": [0.0, 0.1, 0.3],
     "norm": ["pre", "post"],
     "warmup_steps": [0, 75],
@@ -36,6 +37,15 @@ def brought() -> tuple[Any, ...]:
     if file is not None:
         with parts.explained():
             _read(file)
+    elif _BROUGHT in st.session_state:
+        # Not at once: a file put in the place of another takes that one out first.
+        st.button(
+            "Forget your table",
+            key="bench_forget",
+            icon=":material/delete:",
+            on_click=st.session_state.pop,
+            args=(_BROUGHT, None),
+        )
     return st.session_state.get(_BROUGHT, ())
 
 

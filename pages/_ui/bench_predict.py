@@ -10,10 +10,23 @@ _COMMITTED = "bench_committed"  # session key: name of a grid -> choice; None wi
 _SHOWN = "bench_shown"  # in the address: the grids shown, so that a reload keeps them
 
 
+def shown_grids() -> set[str]:
+    """Return the grids that this tab has predicted, or asked to see without.
+
+    The session keeps them while the page is left, which empties the address; the
+    address keeps them over a reload, which empties the session.
+    """
+    written, known = _in_address(), st.session_state.get(_COMMITTED, {})
+    kept = dict.fromkeys(written) | known
+    st.session_state[_COMMITTED] = kept
+    if written != set(kept):
+        st.query_params[_SHOWN] = ".".join(sorted(kept))
+    return set(kept)
+
+
 def revealed(preset: Any) -> bool:
-    """Return whether this tab has predicted a grid, or asked to see it without."""
-    known = st.session_state.get(_COMMITTED, {})
-    return preset.name in known or preset.name in _in_address()
+    """Return whether the runs of a grid may be shown."""
+    return preset.name in shown_grids()
 
 
 def ask(preset: Any, shipped: Any) -> None:
@@ -40,14 +53,14 @@ def ask(preset: Any, shipped: Any) -> None:
     if committed is not None:
         cells = grid_story.summaries(shipped.results)
         right = grid_questions.right_choice(preset, cells)
-        reveal = grid_story.sentences(cells, preset.factors)[0]
-        parts.judge_prediction(choices, committed, right, parts.plain(reveal))
+        reach, _, spread = grid_story.sentences(cells, preset.factors)
+        reveal = parts.plain(f"{reach} {spread}")
+        parts.judge_prediction(choices, committed, right, reveal)
 
 
 def _note(name: str, picked: int | None) -> None:
     kept = st.session_state.get(_COMMITTED, {})
     st.session_state[_COMMITTED] = kept | {name: picked}
-    st.query_params[_SHOWN] = ".".join(sorted({name, *_in_address()}))
 
 
 def _in_address() -> set[str]:

@@ -12,6 +12,7 @@ HEIGHT = 340
 OWN = "own"
 GRIDS = {  # name of the preset -> its words; core is not there yet on a cold start
     "order": "What carries position?",
+    "order_normal": "Position in normal noise",
     "heads": "Heads at one width",
     "pooling": "Pooling",
     "length": "Length 300",
@@ -21,6 +22,14 @@ GRIDS = {  # name of the preset -> its words; core is not there yet on a cold st
     OWN: "A grid of your own",
 }
 _NOTHING = "nothing"
+_LIMITS = (
+    "One toy task, small models and a few seeds: a range of runs, not a law. A cell "
+    "that stalls here may learn with more steps, another rate or another seed."
+)
+_KEPT = (
+    "A reload keeps the grids you saw and the runs made here; it forgets your "
+    "prediction and your own table."
+)
 _MOST_SEEDS = 3
 _OF_RUNS = ("accuracy, mean", "seeds from … to", "marker moved", "loss", "seeds")
 
@@ -66,7 +75,11 @@ def choose(c: Controls, preset: Any) -> Shown:
     x = c.menu("Across", "x", factors, preset=last, shown=FACTORS.__getitem__)
     others = [name for name in factors if name != x]
     colour = c.menu(
-        "Colour", "colour", [*others, _NOTHING], shown=lambda n: FACTORS.get(n, n)
+        "Colour",
+        "colour",
+        [*others, _NOTHING],
+        preset=others.index(preset.colour) if preset.colour in others else 0,
+        shown=lambda n: FACTORS.get(n, n),
     )
     measure = c.menu("Shown", "measure", list(MEASURES), shown=MEASURES.__getitem__)
     seeds = c.whole("Seeds, run here", "seeds", 1, _MOST_SEEDS, 1)
@@ -112,7 +125,7 @@ def run_here(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
     from core import grid_presets, grid_story
 
     st.subheader("Run it here", anchor=False)
-    own = tuple(run for run in brought if run.cell in preset.cells)
+    own = grid_story.runs_of(preset.cells, brought)
     config = BenchRun(preset.cells, shown.num_seeds, own)
     grid_presets.check_size(preset.levels, shown.num_seeds)
     if not grid_story.missing_runs(*config):
@@ -133,7 +146,7 @@ def draw_brought(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
     """Draw the runs of the visitor's own table that belong to this grid."""
     from core import grid_story
 
-    own = tuple(run for run in brought if run.cell in preset.cells)
+    own = grid_story.runs_of(preset.cells, brought)
     parts.sentence(grid_story.brought_sentence(len(own), len(brought)))
     if own:
         cells = grid_story.summaries(own)
@@ -141,6 +154,19 @@ def draw_brought(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
         _picture(preset, cells, shown, "bench_brought", " ".join(said), "Your runs")
         for sentence in said:
             parts.sentence(sentence)
+
+
+def limits(shown_grids: set[str]) -> None:
+    """Say what the bench does not show; numbers come only from grids that are shown."""
+    size = (
+        "The marker is exactly −1 or +1: in uniform noise, which lies between, its "
+        "size alone may give it away. The grid with normal noise tests that."
+    )
+    if {"order", "order_normal"} <= shown_grids:
+        from core import order_grid
+
+        size = parts.plain(order_grid.noise_sentence())
+    parts.limits(f"{_LIMITS} {size} {_KEPT}")
 
 
 def inside(preset: Any) -> None:
