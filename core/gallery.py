@@ -12,6 +12,9 @@ import pandas as pd
 
 from core import (
     depth,
+    fair_fight,
+    fight_config,
+    fight_results,
     grid_story,
     heads,
     lookup,
@@ -19,8 +22,10 @@ from core import (
     order_grid,
     path_length,
     positional,
+    reading,
     scaling,
     shipped,
+    trained,
 )
 from core.charts import cached_spec, heatmap, live_curves, palette, sweep, tidy
 from core.charts.depth import norm_points, run_lines, runs_frame
@@ -29,7 +34,9 @@ from core.charts.growth import reach
 from core.charts.growth_frames import reach_frame
 from core.charts.image_grid import matrix_image, png_bytes
 from core.charts.multiples import multiples
+from core.charts.race import race, race_frame
 from core.charts.records import live_frame, record_points
+from core.charts.rows import panels_frame, row_panels
 from core.charts.tiles import Tile, multiples_frame
 from core.initial import generator_from
 
@@ -117,6 +124,19 @@ def draw_marker_task(dark: bool) -> bytes:
     return _render(live_curves, frame, dark, max_steps=190)
 
 
+def draw_reading_maps(dark: bool) -> bytes:
+    """Draw what CLS reads in each head of the shipped model, in one sequence."""
+    model = trained.read_shipped()
+    seen = reading.read_sequence(trained.build(model), sequence=0)
+    layers = [
+        [(f"head {n}", row) for n, row in enumerate(heads, start=1)]
+        for heads in seen.rows.numpy()
+    ]
+    laid = panels_frame(layers, seen.labels, marker=seen.marker_at)
+    places = {"across": laid.across, "down": laid.down, "num_keys": len(seen.labels)}
+    return _render(row_panels, laid.frame, dark, **places)
+
+
 def draw_experiments(dark: bool) -> bytes:
     """Draw the shipped runs of what carries position."""
     cells = grid_story.summaries(order_grid.read_order().results)
@@ -128,6 +148,15 @@ def draw_experiments(dark: bool) -> bytes:
     return _render(experiments, frame, dark, series=series, places=places)
 
 
+def draw_fair_fight(dark: bool) -> bytes:
+    """Draw the shipped race at equal width: accuracy against steps."""
+    shipped = fair_fight.read_fights()[60, False]
+    curves = fight_results.seed_curves(shipped.steps, "accuracy")
+    frame = race_frame(curves, fight_results.median_curves(curves))
+    series = tuple(who.name for who in fight_config.contenders())
+    return _render(race, frame, dark, series=series)
+
+
 PICTURES: dict[str, Callable[[bool], bytes]] = {
     "queries_keys_values": draw_queries_keys_values,
     "scaling": draw_scaling,
@@ -137,6 +166,8 @@ PICTURES: dict[str, Callable[[bool], bytes]] = {
     "encoder_block": draw_encoder_block,
     "recurrence": draw_recurrence,
     "marker_task": draw_marker_task,
+    "fair_fight": draw_fair_fight,
+    "reading_maps": draw_reading_maps,
     "experiments": draw_experiments,
 }
 

@@ -36,6 +36,7 @@ if held is not None:
     moving = live_run.moving_view(
         held, lambda look: marker_view.draw(held, look, moved)
     )
+    marker_view.offer_maps(held)
     marker_length.draw(held, test_length)
     marker_predict.predict(held, moving)
     parts.look_inside("marker", marker_view.inside(held), marker_view.shapes(held))

@@ -21,6 +21,7 @@ from core.charts import (
     diagram,
     digits,
     experiments,
+    gradient_ruler,
     grid,
     growth,
     heatmap,
@@ -29,8 +30,10 @@ from core.charts import (
     multiples,
     outcomes,
     palette,
+    race,
     reach,
     readout_rows,
+    row_panels,
     run_lines,
     sequence,
     sweep,
@@ -43,7 +46,9 @@ from core.charts.experiments import experiments_frame
 from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
+from core.charts.race import race_frame, ruler_frame
 from core.charts.records import grid_frame, live_frame
+from core.charts.rows import panels_frame
 from core.charts.sums_frame import summed_frame
 from core.charts.tidy import (
     bars_frame,
@@ -183,6 +188,20 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         curves_frame({"sequence": RAW}),
         curves_frame({"sequence": RAW[:1]}),
     ),
+    "change at each position": (
+        sequence,
+        {"num_positions": 3, "limit": 0.5, "signed": False, "y_title": "change"},
+        curves_frame({"occlusion": RAW}),
+        curves_frame({"occlusion": RAW[:1]}),
+    ),
+    "rows of every head": (
+        row_panels,
+        {"across": 16.0, "down": 2, "num_keys": 3},
+        panels_frame(
+            [[("a", RAW.numpy())], [("b", RAW.numpy())]], "012", marker=1
+        ).frame,
+        panels_frame([[("a", SCALED.numpy())]], "xyz", marker=0).frame,
+    ),
     "loss": (
         live_curves,
         {"max_steps": 756},
@@ -261,6 +280,25 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         )
         for measure in ("accuracy", "moved", "loss")
     },
+    **{
+        f"race: {kind} against {against}": (
+            race,
+            {"kind": kind, "against": against, "series": ("RNN", "GRU")},
+            race_frame(
+                {("RNN", 0): [(0, 0.0, 0.5)], ("RNN", 1): [(0, 0.0, 0.7)]},
+                {"RNN": [(0, 0.0, 0.6), (20, 1.5, 0.9)]},
+                against=against,
+            ),
+            race_frame({}, {}, against=against),
+        )
+        for kind, against in (("accuracy", "steps"), ("loss", "seconds"))
+    },
+    "gradient_ruler": (
+        gradient_ruler,
+        {"series": ("RNN", "GRU"), "seq_len": 3},
+        ruler_frame({"RNN": (1e-20, 0.1, 0.2), "GRU": (1e-3, 0.1, 0.3)}),
+        ruler_frame({}),
+    ),
     "grid": (
         grid,
         {},

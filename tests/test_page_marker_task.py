@@ -84,7 +84,7 @@ def test_reset_and_run_again_give_the_same_curve():
 def test_a_slider_in_mid_training_keeps_curve_and_weights():
     app = press(open_marker(**SMALL), "Step 10")
     wait_for(app, "Step 10 / 63")
-    app.slider(key="marker_layers").set_value(3).run()
+    app.select_slider(key="marker_layers").set_value(3).run()
     shown = text(app)
     assert "Step 10 / 63" in shown
     assert "This run keeps its own settings" in shown
@@ -134,11 +134,11 @@ def test_going_back_to_a_step_tells_of_that_step():
 
 def test_the_marker_cannot_be_moved_before_the_model_is_trained():
     app = open_marker(**SMALL)
-    assert app.slider(key="marker_moved").disabled
+    assert app.select_slider(key="marker_moved").disabled
     press(app, "Step 10")
     wait_for(app, "Step 10 / 63")
     app.run()
-    assert not app.slider(key="marker_moved").disabled
+    assert not app.select_slider(key="marker_moved").disabled
 
 
 def test_the_task_is_shown_and_its_names_are_defined():
@@ -162,7 +162,7 @@ def test_the_largest_learning_rate_stops_the_run_says_so_and_keeps_the_curve():
 def test_moving_the_marker_tests_the_trained_model_there():
     app = press(open_marker(**SMALL), "Step 10")
     wait_for(app, "Step 10 / 63")
-    app.slider(key="marker_moved").set_value(5).run()
+    app.select_slider(key="marker_moved").set_value(5).run()
     wait_for(app, "with the marker at position 5")
 
 
@@ -250,7 +250,7 @@ def test_a_run_that_has_not_learned_judges_nobody():
 def test_a_model_let_go_is_said_and_its_curve_kept_when_training_begins_again():
     app = press(open_marker(**SMALL), "Step 10")
     wait_for(app, "Step 10 / 63")
-    app.slider(key="marker_moved").set_value(5).run()
+    app.select_slider(key="marker_moved").set_value(5).run()
     held = app.session_state["_held_marker_task"]
     with held.run._turns.changed:
         held.run._seat.attempt.drop_trainer()

@@ -19,6 +19,8 @@ from core.charts.lines import curves, readout_rows, sweep
 from core.charts.live import live_curves
 from core.charts.multiples import multiples
 from core.charts.palette import nice_limit, palette
+from core.charts.race import gradient_ruler, race
+from core.charts.rows import row_panels
 from core.charts.sequence import sequence
 from core.charts.spec import cached_spec
 from core.charts.sums import summed_heatmap
@@ -33,6 +35,7 @@ __all__ = [
     "diagram",
     "digits",
     "experiments",
+    "gradient_ruler",
     "grid",
     "growth",
     "heatmap",
@@ -42,8 +45,10 @@ __all__ = [
     "nice_limit",
     "outcomes",
     "palette",
+    "race",
     "reach",
     "readout_rows",
+    "row_panels",
     "run_lines",
     "sequence",
     "summed_heatmap",

@@ -144,7 +144,7 @@ def pixel_frame(
         shape = matrix.shape
         raise RefusedError(f"matrix must have 2 dimensions and cells, got {shape}")
     picture = matrix_image(matrix, look=look, limit=limit, cell=1, dark=dark)
-    address = f"data:image/png;base64,{b64encode(png_bytes(picture)).decode()}"
+    address = png_address(picture)
     counted = np.arange(max(matrix.shape))
     rows, columns = (np.minimum(counted, size - 1) for size in matrix.shape)
     return pd.DataFrame(
@@ -213,6 +213,11 @@ def png_bytes(picture: np.ndarray) -> bytes:
     buffer = BytesIO()
     Image.fromarray(picture).save(buffer, format="PNG")
     return buffer.getvalue()
+
+
+def png_address(picture: np.ndarray) -> str:
+    """Return an address that holds an RGB picture itself; nothing is left to fetch."""
+    return f"data:image/png;base64,{b64encode(png_bytes(picture)).decode()}"
 
 
 def _shades(anchors: Sequence[str]) -> np.ndarray:

@@ -261,11 +261,11 @@ def _key_positions(columns: tuple[float, float] | None, before: int) -> alt.X:
     if columns is None:
         return _positions("key position", None, field="place", **options)
     ends = columns[0] - before, columns[1] - before
-    options["values"] = [-1] * before + _ticks(int(ends[1]))
+    options["values"] = [-1] * before + round_ticks(int(ends[1]))
     return _positions("key position", ends, field="place", **options)
 
 
-def _ticks(last: int) -> list[int]:
+def round_ticks(last: int) -> list[int]:
     """Return whole numbers from 0 to ``last`` in the smallest steps of 1, 2, 5."""
     sizes = (step * 10**power for power in range(9) for step in (1, 2, 5))
     return list(range(0, last + 1, next(s for s in sizes if last <= s * _MOST_TICKS)))

@@ -135,6 +135,35 @@ def ask_ahead(held: HeldRun, position: int) -> None:
         live_run.ask(held, "opened", lambda trainer: None)
     if _can_move(look, position):
         moved(held, look, position)
+    if _has_weights(look):
+        _keep_weights(held, look)
+
+
+def offer_maps(held: HeldRun) -> None:
+    """Lead to the page that reads the maps of this run, once it rests."""
+    if held.newest_answer(leases.WEIGHTS) is not None and at_rest(held.look()):
+        st.page_link(
+            "pages/09_reading_maps.py",
+            label="Read its attention maps",
+            icon=":material/visibility:",
+            query_params={"reading_source": "yours"},
+        )
+
+
+def _has_weights(look: Look) -> bool:
+    from core.trained import MAX_KEPT_PARAMETERS
+
+    small = look.config.model.num_parameters <= MAX_KEPT_PARAMETERS
+    return small and at_rest(look) and look.status.state != "failed"
+
+
+def _keep_weights(held: HeldRun, look: Look) -> None:
+    """Keep a copy of what the run has learned, for another page; the newest alone."""
+    from core.trained import copied_from
+
+    key = (leases.WEIGHTS, look.status.step_count)
+    held.keep_only(key)
+    live_run.ask(held, key, copied_from)
 
 
 def draw(held: HeldRun, look: Look, position: int) -> None:

@@ -1,0 +1,180 @@
+"""What stands beside a weight in numbers: influence, and what is left without heads.
+
+Layers and heads are counted from 1 here, as on the page; head 0 is the mean of all
+heads of a layer.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from torch import Tensor
+
+from core import captions
+from core.influence import Influences
+from core.models import ClassifierConfig
+from core.reading import Reading
+from core.reading_story import of_head, percent, share
+
+_AMONG = 5  # inputs that move the answer most
+
+
+class Largest(IntEnum):
+    """How far the input with the largest weight moves the answer, beside the others."""
+
+    FIRST = 0
+    AMONG_FIVE = 1
+    FURTHER_DOWN = 2
+
+
+class Measure(NamedTuple):
+    """One number for each input: the weight, or a measure of influence."""
+
+    key: str
+    title: str
+    unit: str
+    values: Tensor
+    signed: bool
+    own: bool  # whether it belongs to the map that is named, not to the whole model
+
+    @property
+    def largest(self) -> float:
+        """Largest size among them."""
+        return float(self.values.abs().max())
+
+
+def measures(found: Influences) -> list[Measure]:
+    """Return the weight and the three measures of influence, in the order drawn."""
+    return [
+        Measure("weight", "weight", "weight", found.weight, False, True),
+        Measure(
+            "occlusion",
+            "Input replaced by noise",
+            "change of logit",
+            found.occlusion,
+            False,
+            False,
+        ),
+        Measure(
+            "contribution",
+            "what it hands on",
+            "‖a·v·W_O‖",
+            found.contribution,
+            False,
+            True,
+        ),
+        Measure(
+            "gradient", "Gradient × input", "x · ∂logit/∂x", found.gradient, True, False
+        ),
+    ]
+
+
+def largest_input(reading: Reading, layer: int, head: int) -> int:
+    """Return which input has the largest weight in the readout's row; CLS is none."""
+    row = of_head(reading.rows, layer, head)
+    return int(row[-len(reading.inputs) :].argmax())
+
+
+def correlation_rows(found: Influences) -> list[list[str]]:
+    """Return each measure of influence with its rank correlation with the weight."""
+    rows = []
+    for measure in measures(found)[1:]:
+        found_at = found.correlations[measure.key]
+        size = ", by size" if measure.signed else ""
+        shown = "not defined" if found_at is None else f"**{found_at:+.2f}**"
+        rows.append([f"{measure.title.capitalize()}{size}", shown])
+    return rows
+
+
+def influence_sentence(found: Influences, name: str) -> str:
+    """Return which input has the largest weight, and which moves the answer most."""
+    weight, moved = int(found.weight.argmax()), int(found.occlusion.argmax())
+    rank = rank_of_largest(found)
+    said = (
+        f"{name}: position {weight} has the largest weight of the inputs, "
+        f"{share(found.weight[weight])}; replaced by noise, it moves the logit by "
+        f"{captions.distance(float(found.occlusion[weight]))}, rank {rank} of "
+        f"{len(found.weight)}."
+    )
+    if weight == moved:
+        return said
+    most = captions.distance(float(found.occlusion[moved]))
+    return f"{said} Position {moved} moves it most, by {most}."
+
+
+def rank_of_largest(found: Influences) -> int:
+    """Return the rank by occlusion, from 1, of the input with the largest weight."""
+    moved = found.occlusion
+    return 1 + int((moved > moved[found.weight.argmax()]).sum())
+
+
+def fate_of_largest(found: Influences) -> Largest:
+    """Return where the input with the largest weight stands among the influential."""
+    rank = rank_of_largest(found)
+    if rank == 1:
+        return Largest.FIRST
+    return Largest.AMONG_FIVE if rank <= _AMONG else Largest.FURTHER_DOWN
+
+
+def off_choices(config: ClassifierConfig) -> dict[str, frozenset[tuple[int, int]]]:
+    """Return what can be switched off: whole layers, then single heads, from 0."""
+    layers, heads = range(config.num_layers), range(config.num_heads)
+    whole = {f"layer {i + 1}": frozenset((i, h) for h in heads) for i in layers}
+    single = {
+        f"layer {i + 1}, head {h + 1}": frozenset({(i, h)})
+        for i in layers
+        for h in heads
+    }
+    return whole | single
+
+
+def off_sentence(before: float, after: float, picked: Sequence[str], count: int) -> str:
+    """Return what switching off did to the accuracy."""
+    if not picked:
+        return f"Nothing is off: {percent(before)} of {count:,} test sequences right."
+    return (
+        f"Off: {'; '.join(picked)}. Test accuracy {percent(before)} before, "
+        f"{percent(after)} after, on {count:,} test sequences; nothing is trained "
+        "again."
+    )
+
+
+def ablation_rows(heads: Tensor, layers: Tensor) -> list[list[str]]:
+    """Return the accuracy with one head off at a time, and with a whole layer off.
+
+    Args:
+        heads: Accuracies, (L, H), in [0, 1].
+        layers: Accuracies, (L,).
+    """
+    return [
+        [
+            f"layer {number}",
+            *(percent(accuracy) for accuracy in row.tolist()),
+            f"**{percent(whole)}**",
+        ]
+        for number, (row, whole) in enumerate(
+            zip(heads, layers.tolist(), strict=True), start=1
+        )
+    ]
+
+
+def ablation_sentence(heads: Tensor, layers: Tensor, before: float) -> str:
+    """Return which single head, and which layer, costs most when it is off."""
+    layer, head = divmod(int(heads.argmin()), heads.shape[1])
+    least = float(heads.min())
+    if least >= before:
+        single = "No single head lowers the accuracy"
+    else:
+        single = (
+            f"The head whose loss costs most is layer {layer + 1}, head {head + 1}: "
+            f"{percent(least)} without it"
+        )
+    return (
+        f"{single}; of whole layers, layer {int(layers.argmin()) + 1} off leaves "
+        f"{percent(float(layers.min()))}, {percent(before)} with all on."
+    )
+
+
+def points(change: float) -> str:
+    """Return a change of a share in percentage points, with its sign."""
+    return f"{100 * change:+.1f} points"
