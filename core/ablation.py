@@ -10,6 +10,7 @@ from core.blocks import EncoderBlock
 from core.checks import RefusedError
 from core.models import TransformerClassifier
 from core.reading import NUM_SEQUENCES, logits_of, marker_sequences
+from core.threads import one_thread
 
 
 def without_heads(
@@ -41,6 +42,7 @@ def without_heads(
     return changed
 
 
+@one_thread()
 def accuracy_without(
     model: TransformerClassifier,
     off: frozenset[tuple[int, int]],

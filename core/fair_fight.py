@@ -77,7 +77,7 @@ class ShippedFight(NamedTuple):
         """What made it, and whose seconds those are, as sentences."""
         return (
             f"{origin_of(self.made_by)} Its seconds are of one thread on that machine "
-            f"({self.made_by['machine']}), nobody else's."
+            f"({self.made_by['machine']}): yours differ."
         )
 
 
@@ -150,10 +150,12 @@ def watch_fight(config: FightConfig) -> Iterator[FightStep]:
     """
     looked = set(look_steps(config.steps))
     for seed in range(config.num_seeds):
-        runs = [_Run(config, contender, seed) for contender in config.contenders]
-        for step in range(config.steps + 1):
-            if step:
-                yield from (run.train(step) for run in runs)
+        runs = []
+        for contender in config.contenders:  # no result waits for all the models
+            runs.append(_Run(config, contender, seed))
+            yield runs[-1].look(0)
+        for step in range(1, config.steps + 1):
+            yield from (run.train(step) for run in runs)
             if step in looked:
                 yield from (run.look(step) for run in runs)
 
@@ -163,6 +165,12 @@ SHIPPED = (
     FightConfig(num_seeds=3, equal_parameters=True),
     FightConfig((contenders()[0], contenders()[-1]), seq_len=300, num_seeds=3),
 )
+
+
+def shipped_config(seq_len: int, equal_parameters: bool) -> FightConfig | None:
+    """Return the race of a length that is shipped, if one is."""
+    wanted = seq_len, equal_parameters
+    return next((c for c in SHIPPED if (c.seq_len, c.equal_parameters) == wanted), None)
 
 
 @functools.cache

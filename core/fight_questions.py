@@ -80,7 +80,8 @@ QUESTIONS = {
     ),
     "long": Question(
         (300, False),
-        "The same race at 300 tokens, three seeds. Who reaches 95 % with every seed?",
+        "Transformer and LSTM +3 at 300 tokens, three seeds: who ends at 95 % or more "
+        "with every seed?",
         _LONG,
         _who_learned,
     ),

@@ -1,5 +1,6 @@
 """What a race shows, in sentences: they say what these runs show and no more."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from core.fair_fight import FightStep
@@ -11,12 +12,18 @@ FLOOR = 1e-16  # of the ruler; a number in single precision hardly tells more
 _HARDLY = 1e-8  # a gradient below it is next to nothing beside single precision
 
 
-def sentences(steps: Sequence[FightStep]) -> list[str]:
-    """Return what a race shows; nothing before its first look."""
+def sentences(steps: Sequence[FightStep], against: str = "seconds") -> list[str]:
+    """Return what a race shows; nothing before its first look.
+
+    Args:
+        steps: Results of a race.
+        against: "steps" or "seconds": seconds are told only where they are drawn.
+    """
     found = standings(steps)
     if not found:
         return []
-    said = (end_sentence(found), hard_sentence(found), clock_sentence(found))
+    cost = cost_sentence(found, against)
+    said = (end_sentence(found), hard_sentence(found), cost)
     return [sentence for sentence in said if sentence]
 
 
@@ -26,9 +33,9 @@ def end_sentence(found: Sequence[Standing]) -> str:
     Args:
         found: At least one.
     """
-    low = min(min(standing.steps) for standing in found)
-    high = max(max(standing.steps) for standing in found)
     seeds = max(len(standing.accuracies) for standing in found)
+    taken = [count for standing in found for count in standing.steps]
+    low, high = min(taken), max(taken)
     when = f"After {high} steps" if low == high else f"So far, {low} to {high} steps"
     said = []
     if learned := [s.name for s in found if s.learned]:
@@ -49,20 +56,26 @@ def hard_sentence(found: Sequence[Standing]) -> str | None:
     if usual is None or opened is None or not (usual.near_half and opened.learned):
         return None
     return (
-        f"The same LSTM with forget bias {opened.name.split()[1]} ends at "
+        f"The same LSTM with forget bias {opened.name.split()[1]} stands at "
         f"{_range(opened.accuracies)}: from its default start the task is hard, not "
         "impossible."
     )
 
 
-def clock_sentence(found: Sequence[Standing]) -> str | None:
-    """Return what 95 % cost those who came there with every seed."""
+def cost_sentence(found: Sequence[Standing], against: str = "seconds") -> str | None:
+    """Return what 95 % cost those who came there with every seed, the first first.
+
+    Args:
+        found: How the contenders stand.
+        against: "steps", or "seconds", which are told beside the steps.
+    """
     costs = {s.name: s.median_reached for s in found if s.median_reached}
     if not costs:
         return None
+    timed = against == "seconds"
     said = (
-        f"{name} {steps:.0f} steps, {seconds:.1f} s"
-        for name, (steps, seconds) in sorted(costs.items(), key=lambda c: c[1][1])
+        f"{name} {steps:.0f} steps" + (f", {seconds:.1f} s" if timed else "")
+        for name, (steps, seconds) in sorted(costs.items(), key=lambda c: c[1][timed])
     )
     return (
         f"To {100 * LEARNED:.0f} %, looked for every {LOOK_EVERY} steps, median: "
@@ -72,7 +85,7 @@ def clock_sentence(found: Sequence[Standing]) -> str | None:
 
 def reveal(found: Sequence[Standing]) -> str:
     """Return who learned and what it cost, for the answer of a prediction."""
-    said = (end_sentence(found), clock_sentence(found))
+    said = (end_sentence(found), cost_sentence(found))
     return " ".join(sentence for sentence in said if sentence)
 
 
@@ -106,10 +119,30 @@ def rulers_told(steps: Sequence[FightStep], moment: str) -> list[str]:
     read = rulers(steps, moment)
     if not read:
         return []
-    said = [ruler_sentence(read), floor_sentence(read)]
+    said = [read_sentence(steps, moment), ruler_sentence(read), floor_sentence(read)]
     if moment == "before":
         said.append(yet_sentence(read, standings(steps)))
     return [sentence for sentence in said if sentence]
+
+
+def read_sentence(steps: Sequence[FightStep], moment: str) -> str:
+    """Return after which steps the rulers were read, and over how many seeds.
+
+    Args:
+        steps: Results of a race, at least one look.
+        moment: As for ``rulers``.
+    """
+    last: dict[tuple[str, int], int] = {}
+    for step in steps:
+        if step.ruler is not None:
+            last[step.contender, step.seed] = step.step
+    low, high = min(last.values()), max(last.values())
+    when = f"after {high} steps" if low == high else f"after {low} to {high} steps"
+    when = "before training" if moment == "before" else when
+    seeds = Counter(name for name, _ in last).values()
+    most = _count(max(seeds), "seed")
+    over = most if min(seeds) == max(seeds) else f"{min(seeds)} to {most}"
+    return f"Read {when}; median over {over}."
 
 
 def yet_sentence(
@@ -192,20 +225,29 @@ def budget_sentence(config: FightConfig) -> str:
     """Return what a race costs, before it starts."""
     runs = len(config.contenders) * config.num_seeds
     return (
-        f"{_count(len(config.contenders), 'model')} × "
-        f"{_count(config.num_seeds, 'seed')} = {_count(runs, 'run')} of "
-        f"{config.steps} steps: about {duration(config.seconds)} where nothing else "
-        "computes."
+        f"{_count(runs, 'run')} of {config.steps} steps: about "
+        f"{duration(config.seconds)} of one core's time."
     )
 
 
 def recipe_sentence(config: FightConfig) -> str:
-    """Return how all contenders are trained, and what the lines are."""
+    """Return how all contenders are trained."""
     return (
         f"Every batch is the same for all: {config.batch_size} sequences of "
-        f"{config.seq_len} tokens; Adam at {config.learning_rate:g}. Thin: one seed. "
-        "Thick: the median, dashed where shipped."
+        f"{config.seq_len} tokens; Adam at {config.learning_rate:g}."
     )
+
+
+def absent_sentence(config: FightConfig, names: Sequence[str]) -> str | None:
+    """Return who of those named did not run in a race.
+
+    Args:
+        config: The race.
+        names: All that the legend names.
+    """
+    ran = {contender.name for contender in config.contenders}
+    absent = [name for name in names if name not in ran]
+    return f"Not in this race: {_list(absent)}." if absent else None
 
 
 def setting_words(config: FightConfig) -> str:

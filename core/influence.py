@@ -16,9 +16,11 @@ from core.checks import MAX_SEED, RefusedError, require_int
 from core.initial import generator_from
 from core.models import TransformerClassifier
 from core.reading import logits_of
+from core.threads import one_thread
 from core.trained import TrainedModel, read_shipped
 
 MAX_DRAWS = 100
+_ROUNDED = 8  # last places of an answer that another batch size may move
 
 
 class Influences(NamedTuple):
@@ -61,7 +63,8 @@ def occlusion(model: nn.Module, x: Tensor, *, draws: int, seed: int) -> Tensor:
 
     ``o_t = mean over draws of |f(x) - f(x with x_t = u)|``, u uniform on [-1, 1), the
     noise of the marker task. Each input has draws of its own, one from each of equally
-    long parts of [-1, 1), so that few of them cover it.
+    long parts of [-1, 1), so that few of them cover it. A distance no longer than
+    rounding makes counts as 0.
 
     Args:
         model: Answers (B, T, 1) with logits (B, 1).
@@ -88,8 +91,11 @@ def occlusion(model: nn.Module, x: Tensor, *, draws: int, seed: int) -> Tensor:
     noise = 2 * (parts + within) / draws - 1  # (draws, T)
     occluded = x[:, 0].repeat(draws, length, 1)  # (draws, T, T): which input, position
     occluded.diagonal(dim1=1, dim2=2).copy_(noise)
-    moved = logits_of(model, occluded.view(-1, length, 1)) - logits_of(model, x[None])
-    return moved.abs().view(draws, length).mean(dim=0)
+    answer = logits_of(model, x[None])
+    moved = (logits_of(model, occluded.view(-1, length, 1)) - answer).abs()
+    rounded = _ROUNDED * torch.finfo(x.dtype).eps * max(1.0, abs(answer.item()))
+    moved[moved <= rounded] = 0
+    return moved.view(draws, length).mean(dim=0)
 
 
 def gradient_times_input(model: nn.Module, x: Tensor) -> Tensor:
@@ -171,6 +177,7 @@ def rank_correlation(first: Tensor, second: Tensor) -> float | None:
     return (a * b).sum().item() / scale if scale else None
 
 
+@one_thread()
 def influences(
     model: TransformerClassifier,
     x: Tensor,
@@ -179,6 +186,7 @@ def influences(
     head: int | None,
     draws: int,
     seed: int,
+    moved: Tensor | None = None,
 ) -> Influences:
     """Return the weight of each input beside three measures of its influence.
 
@@ -194,6 +202,7 @@ def influences(
         head: A head, from 0; None means all.
         draws: Draws of the occlusion, 1 to ``MAX_DRAWS``.
         seed: Decides these draws.
+        moved: The occlusion where it is known already, (T,); None works it out.
 
     Raises:
         ValueError: If a number is out of range or x is not one sequence.
@@ -201,10 +210,12 @@ def influences(
     layers = _chosen("layer", layer, model.config.num_layers)
     heads = _chosen("head", head, model.config.num_heads)
     rows, vectors = _rows_and_vectors(model, x)
+    if moved is None:
+        moved = occlusion(model, x, draws=draws, seed=seed)
     rows, vectors = rows[layers, heads], vectors[layers, heads]
     weight = rows.mean(dim=(0, 1))[-len(x) :]
     measures = {
-        "occlusion": occlusion(model, x, draws=draws, seed=seed),
+        "occlusion": moved,
         "gradient": gradient_times_input(model, x),
         "contribution": vectors.sum(dim=1).norm(dim=-1).mean(dim=0)[-len(x) :],
     }

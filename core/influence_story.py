@@ -17,6 +17,7 @@ from core.reading import Reading
 from core.reading_story import of_head, percent, share
 
 _AMONG = 5  # inputs that move the answer most
+_FLAT = 10  # times the largest slope that noise has to move a flat answer
 
 
 class Largest(IntEnum):
@@ -69,10 +70,13 @@ def measures(found: Influences) -> list[Measure]:
     ]
 
 
-def largest_input(reading: Reading, layer: int, head: int) -> int:
-    """Return which input has the largest weight in the readout's row; CLS is none."""
-    row = of_head(reading.rows, layer, head)
-    return int(row[-len(reading.inputs) :].argmax())
+def largest_input(reading: Reading, layer: int, head: int) -> int | None:
+    """Return which input has the largest weight in the readout's row; CLS is none.
+
+    None where the row gives no input any weight.
+    """
+    row = of_head(reading.rows, layer, head)[-len(reading.inputs) :]
+    return int(row.argmax()) if row.any() else None
 
 
 def correlation_rows(found: Influences) -> list[list[str]]:
@@ -89,6 +93,14 @@ def correlation_rows(found: Influences) -> list[list[str]]:
 def influence_sentence(found: Influences, name: str) -> str:
     """Return which input has the largest weight, and which moves the answer most."""
     weight, moved = int(found.weight.argmax()), int(found.occlusion.argmax())
+    most = captions.distance(float(found.occlusion[moved]))
+    if not found.weight.any():
+        return (
+            f"{name}: no input has a weight; position {moved} moves the logit most, "
+            f"by {most}."
+            if found.occlusion.any()
+            else f"{name}: no input has a weight, and none moves the logit."
+        )
     rank = rank_of_largest(found)
     said = (
         f"{name}: position {weight} has the largest weight of the inputs, "
@@ -98,8 +110,21 @@ def influence_sentence(found: Influences, name: str) -> str:
     )
     if weight == moved:
         return said
-    most = captions.distance(float(found.occlusion[moved]))
     return f"{said} Position {moved} moves it most, by {most}."
+
+
+def slope_sentence(found: Influences) -> str:
+    """Return that slopes near 0 are no small influence, "" where they are not so."""
+    moved, steepest = int(found.occlusion.argmax()), float(found.gradient.abs().max())
+    most = float(found.occlusion[moved])
+    if steepest * _FLAT >= most:
+        return ""
+    return (
+        f"The answer is flat here: gradient × input is at most "
+        f"{captions.distance(steepest)} in size, though noise at position {moved} "
+        f"moves the logit by {captions.distance(most)}. A slope tells of a small step "
+        "alone."
+    )
 
 
 def rank_of_largest(found: Influences) -> int:

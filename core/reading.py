@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from core.checks import RefusedError, require_int
 from core.models import ClassifierConfig, TransformerClassifier
 from core.tasks import marker_task
+from core.threads import one_thread
 from core.training import TEST_SEED
 
 NUM_SEQUENCES = 1000  # as many as a run of the marker task is tested on
@@ -65,6 +66,7 @@ class ManyReadings(NamedTuple):
     marker_at: int
 
 
+@one_thread()
 def read_sequence(
     model: TransformerClassifier, *, sequence: int, position: int = 0
 ) -> Reading:
@@ -97,6 +99,7 @@ def read_sequence(
     )
 
 
+@one_thread()
 def read_many(
     model: TransformerClassifier, *, count: int, position: int = 0
 ) -> ManyReadings:

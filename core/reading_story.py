@@ -4,10 +4,10 @@ Layers and heads are counted from 1 here, as on the page; head 0 is the mean of 
 heads of a layer.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from core import captions
@@ -40,7 +40,7 @@ def run_words(trained: TrainedModel, whose: str) -> str:
     )
     parts = [
         whose,
-        f"{trained.steps:,} training steps",
+        _counted(trained.steps, "training step"),
         measured,
         f"length {config.seq_len}",
         _counted(config.num_layers, "layer"),
@@ -61,11 +61,22 @@ def doubts(trained: TrainedModel) -> list[str]:
             "solution."
         )
     if trained.config.causal:
-        said.append(
-            "Causal mask: row 0 of every map is all on key 0 by necessity, for it may "
-            "read nothing else."
-        )
+        said.append(_causal_words(trained.config))
     return said
+
+
+def _causal_words(config: ClassifierConfig) -> str:
+    """Return what a causal mask makes of the first row, and of an answer from it."""
+    first = "CLS" if config.readout == "cls" else "0"
+    said = (
+        f"Causal mask: row {first} of every map is all on key {first} by necessity, "
+        "for it may read nothing else."
+    )
+    reached = {"cls": "no input", "first": "no input but position 0"}
+    if config.readout not in reached:
+        return said
+    inputs = reached[config.readout]
+    return f"{said} The answer is read from that row: {inputs} reaches it."
 
 
 def map_name(layer: int, head: int, num_heads: int) -> str:
@@ -87,15 +98,15 @@ def percent(share: float) -> str:
 
 
 def require_sound(reading: Reading) -> Reading:
-    """Return the reading if all its weights are numbers.
+    """Return the reading if its weights and its answer are numbers.
 
     Raises:
         RefusedError: If they are not; the model has diverged.
     """
-    if not bool(torch.isfinite(reading.maps).all()):
+    if not (math.isfinite(reading.logit) and reading.maps.isfinite().all()):
         raise RefusedError(
-            "The attention of this model is no longer made of numbers, so there are no "
-            "maps to read."
+            "The attention or the answer of this model is no longer made of numbers, "
+            "so there is nothing to read."
         )
     return reading
 
@@ -252,4 +263,4 @@ def share(weight: Tensor | float) -> str:
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

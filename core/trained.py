@@ -27,6 +27,7 @@ SHIPPED = {"marker": TrainConfig()}
 MAX_KEPT_PARAMETERS = 1_500_000  # 6 MB of float32
 _COMMAND = "python -m core.trained"
 _UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile)
+_NOISE = "uniform"  # of all test sequences that a kept model is read on
 _ABOUT = "about"  # the entry of a file that tells what made the weights
 
 
@@ -67,9 +68,11 @@ def copied_from(trainer: Trainer) -> TrainedModel:
         trainer: A run of the marker task whose model is a ``TransformerClassifier``.
 
     Raises:
-        ValueError: If the model is another one, or has more than
-            ``MAX_KEPT_PARAMETERS`` parameters.
+        ValueError: If the model is another one, has more than
+            ``MAX_KEPT_PARAMETERS`` parameters, or was trained on other noise than the
+            sequences it would be read on.
     """
+    require_choice("noise of trainer", trainer.config.noise, [_NOISE])
     steps = len(trainer.records)
     measured = trainer.records[-1].accuracy if steps else None
     seed = trainer.config.seed

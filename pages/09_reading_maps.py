@@ -29,9 +29,9 @@ with controls.sidebar("reading") as c:
 
 with body, parts.loading(reading_view.HEIGHT):
     shown = reading_view.pick_model(source)
+    with told:
+        reading_view.tell(shown, source)
 
-with told:
-    reading_view.tell(shown, source)
 with controls.sidebar("reading") as c:
     if view == OFF:
         off = reading_off.choose(c, shown.config)
@@ -41,7 +41,8 @@ with controls.sidebar("reading") as c:
         count = reading_view.choose_count(c, shown.config)
     if view == MAPS:
         seconds = reading_film.choose_speed(c)
-    chosen = reading_view.choose(c, view, shown.config)
+    plays = reading_film.plays()
+    chosen = reading_view.choose(c, view, shown.config, plays=plays)
 
 with body, parts.explained():
     seen = reading_view.read(shown, chosen)

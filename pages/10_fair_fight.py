@@ -25,19 +25,19 @@ with controls.sidebar("fight") as c:
         moment = fight_view.choose_moment(c)
     chosen = fight_view.choose(c)
 with parts.loading(fight_view.HEIGHT):
-    config, shipped = fight_view.load(chosen)
+    loaded = fight_view.load(chosen)
 
 if curves.open:
     with curves:
-        fight_view.draw_curves(config, shipped, chosen, look)
+        fight_view.draw_curves(loaded, chosen, look)
         fight_view.predict(chosen, look)
 if ruler.open:
     with ruler:
-        fight_view.draw_rulers(config, shipped, chosen, moment)
+        fight_view.draw_rulers(loaded, chosen, moment)
 if parameters.open:
     with parameters:
-        fight_view.draw_parameters(config, shipped, chosen)
-fight_view.inside(config)
+        fight_view.draw_parameters(loaded, chosen)
+fight_view.inside(loaded.config)
 parts.try_it("fight", fight_view.EXPERIMENTS)
 parts.limits(
     "One toy task, one learning rate, few steps and few seeds: a race, not a law. A "

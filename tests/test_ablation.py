@@ -5,8 +5,9 @@ import torch
 
 from core.ablation import accuracy_without, layers_off, single_ablations, without_heads
 from core.checks import RefusedError
+from core.influence import influences
 from core.models import ClassifierConfig, TransformerClassifier
-from core.reading import marker_sequences
+from core.reading import marker_sequences, read_many, read_sequence
 
 
 def model_of(**choices) -> TransformerClassifier:
@@ -127,6 +128,30 @@ def test_a_head_that_the_model_has_not_is_refused():
             accuracy_without(model, frozenset(off), count=1)
     with pytest.raises(RefusedError, match=r"count \(1001\)"):
         layers_off(model, count=1001)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda model: accuracy_without(model, frozenset(), count=2),
+        lambda model: read_sequence(model, sequence=0),
+        lambda model: read_many(model, count=2),
+        lambda model: influences(
+            model, torch.zeros(5, 1), layer=0, head=0, draws=1, seed=0
+        ),
+    ],
+)
+def test_what_a_page_asks_of_a_model_is_worked_out_in_one_thread(measure):
+    model, seen = model_of(), []
+    before = torch.get_num_threads()
+    model.embed.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    torch.set_num_threads(2)
+    try:
+        measure(model)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
 
 
 def test_switching_off_leaves_the_global_generator_alone():

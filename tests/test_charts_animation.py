@@ -36,6 +36,20 @@ def test_a_cell_has_the_colour_of_its_weight_rows_down_and_columns_across():
             )
 
 
+def test_round_positions_are_named_and_cls_where_there_is_room(monkeypatch):
+    written = []
+
+    def note(pen, place, text, **options):
+        written.append(text)
+
+    monkeypatch.setattr("core.charts.animation.ImageDraw.ImageDraw.text", note)
+    picture_of(np.eye(61))
+    assert written[:12:2] == ["CLS", "10", "20", "30", "40", "50"]
+    written.clear()
+    picture_of(np.eye(6))
+    assert written[:12:2] == ["CLS", "0", "1", "2", "3", "4"]
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_background_is_that_of_the_theme(dark):
     expected = channels(palette(dark).background)

@@ -41,13 +41,38 @@ def test_many_heads_take_several_lines():
     assert laid.frame["floor"].nunique() == 4
 
 
+def test_names_are_short_where_many_panels_stand_in_a_line():
+    few = [(f"Layer 1, head {n}", LOW) for n in range(5)]
+    many = [*few, ("Layer 1, head 5", LOW), ("Layer 1, mean of 6 heads", LOW)]
+    frame = panels_frame([few], KEYS, marker=0).frame
+    assert (frame["caption"] == frame["panel"]).all()
+    frame = panels_frame([many], KEYS, marker=0).frame
+    assert set(frame["caption"]) == {*(f"L1, head {n}" for n in range(6)), "L1, mean"}
+    assert set(frame["panel"]) == {name for name, _ in many}  # whole in the tooltip
+
+
+def test_the_dashed_line_is_one_share_of_the_keys_on_the_scale_of_its_layer():
+    laid = panels_frame([[("a", HIGH)]], KEYS, marker=1)
+    drawn = row_panels(laid.frame, across=laid.across, down=1, num_keys=3).to_dict()
+    (even,) = (
+        step["calculate"]
+        for layer in drawn["layer"]
+        for step in layer.get("transform", [])
+        if step.get("as") == "even"
+    )
+    assert even == "datum.floor + 0.333333 / datum.limit"
+
+
 def test_marker_and_keys_have_the_colours_of_the_theme():
     laid = panels_frame([[("a", LOW)]], KEYS, marker=1)
     drawn = row_panels(
         laid.frame, across=laid.across, down=1, num_keys=3, dark=True
     ).to_dict()
-    scale = drawn["layer"][0]["encoding"]["color"]["scale"]
+    curve, stems = drawn["layer"][:2]
+    scale = stems["encoding"]["color"]["scale"]
     shown = palette(True)
+    assert curve["mark"]["type"] == "line"
+    assert curve["mark"]["color"] == shown.query
     assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
         "key": shown.query,
         "marker": shown.key,

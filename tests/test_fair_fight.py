@@ -27,6 +27,7 @@ from core.fight_config import (
 )
 from core.fight_results import standings
 from core.threads import one_thread
+from core.training import TEST_SEED
 
 TOLERANCE = 0.02
 TINY = FightConfig(seq_len=11, steps=3, batch_size=16)
@@ -76,6 +77,31 @@ def test_a_contender_runs_beside_others_as_if_alone():
             s._replace(seconds=0) for s in theirs
         ]
     assert alone["GRU", 0][1].loss != alone["GRU", 1][1].loss
+    # Other seeds are other weights: one batch, and not the same gradient.
+    assert alone["GRU", 0][0].ruler != alone["GRU", 1][0].ruler
+
+
+def test_no_result_waits_for_the_models_of_the_others(monkeypatch):
+    made, usual = [], fair_fight.trainer_of
+    monkeypatch.setattr(
+        fair_fight,
+        "trainer_of",
+        lambda config, who, seed: made.append(who.name) or usual(config, who, seed),
+    )
+    race = watch_fight(TINY)
+    assert next(race).contender == "Transformer"
+    assert made == ["Transformer"]
+
+
+def test_every_ruler_is_read_on_the_same_test_sequences(monkeypatch):
+    asked, usual = [], fair_fight.marker_task
+    monkeypatch.setattr(
+        fair_fight,
+        "marker_task",
+        lambda *size, seed: asked.append(seed) or usual(*size, seed=seed),
+    )
+    watched(replace(TINY, num_seeds=2, steps=1))
+    assert asked == [TEST_SEED] * 10
 
 
 def test_the_race_takes_turns_and_brings_as_many_results_as_it_says():
@@ -124,9 +150,10 @@ def test_an_open_forget_gate_is_set_for_the_last_lstm_alone():
 
 
 def test_the_ruler_of_a_linear_model_is_as_worked_by_hand():
-    model = nn.Sequential(nn.Flatten(), nn.Linear(2, 1, bias=False)).double()
+    linear = nn.Linear(2, 1, bias=False)
+    model = nn.Sequential(nn.Flatten(), nn.Dropout(0.9), linear).double().train()
     with torch.no_grad():
-        model[1].weight.copy_(torch.tensor([[1.0, -3.0]]))
+        linear.weight.copy_(torch.tensor([[1.0, -3.0]]))
     inputs = torch.zeros(2, 2, 1, dtype=torch.float64)
     inputs[1, 0] = torch.log(torch.tensor(3.0))  # a logit of ln 3: p = 3/4
     targets = torch.tensor([[1.0], [1.0]], dtype=torch.float64)
@@ -135,7 +162,7 @@ def test_the_ruler_of_a_linear_model_is_as_worked_by_hand():
     torch.testing.assert_close(
         gradient_ruler(model, inputs, targets), expected, atol=1e-7, rtol=0
     )
-    assert model[1].weight.grad is None
+    assert linear.weight.grad is None
 
 
 def test_before_training_the_marker_reaches_attention_and_an_open_gate_alone():
@@ -221,6 +248,29 @@ def test_a_table_is_read_as_it_was_written(tmp_path):
     last = watched(wide)["RNN", 0][-1]
     assert fight.steps[-1].accuracy == pytest.approx(last.accuracy, abs=1e-4)
     assert fight.steps[-1].ruler == pytest.approx(last.ruler, rel=0.06)
+
+
+def test_the_seconds_of_a_table_are_of_one_thread_as_it_says(tmp_path, monkeypatch):
+    threads, usual = [], fair_fight.watch_fight
+    monkeypatch.setattr(
+        fair_fight,
+        "watch_fight",
+        lambda config: threads.append(torch.get_num_threads()) or usual(config),
+    )
+    torch.set_num_threads(2)
+    write_fights(
+        tmp_path / "f.csv", [replace(TINY, steps=1, contenders=contenders()[:1])]
+    )
+    assert threads == [1]
+    assert torch.get_num_threads() == 2
+
+
+def test_the_estimate_grows_with_wider_cells_yet_slower_than_their_parameters():
+    cells = contenders()[1:2]
+    usual = FightConfig(cells)
+    wide = replace(usual, equal_parameters=True)
+    more = wide.num_parameters(cells[0]) / usual.num_parameters(cells[0])
+    assert 1.5 < wide.seconds / usual.seconds < more
 
 
 def test_the_shipped_table_names_what_made_it_and_whose_seconds_it_holds():

@@ -1,7 +1,9 @@
 """What is said of a race, on races made up by hand."""
 
+import pytest
+
 from core.fair_fight import FightStep
-from core.fight_config import FightConfig
+from core.fight_config import FightConfig, contenders
 from core.fight_questions import QUESTIONS
 from core.fight_results import (
     Point,
@@ -12,6 +14,7 @@ from core.fight_results import (
     standings,
 )
 from core.fight_story import (
+    absent_sentence,
     budget_sentence,
     end_sentence,
     floor_sentence,
@@ -43,11 +46,18 @@ def test_the_sentences_sort_who_learned_who_did_not_and_who_was_in_between():
     assert sentences(RACE) == [
         "After 40 steps, 2 seeds. 95 % or more with every seed: Transformer and "
         "LSTM +3; near a coin flip (40 to 60 %): LSTM; RNN at 55.0 to 100.0 %.",
-        "The same LSTM with forget bias +3 ends at 96.0 to 98.0 %: from its default "
+        "The same LSTM with forget bias +3 stands at 96.0 to 98.0 %: from its default "
         "start the task is hard, not impossible.",
         "To 95 %, looked for every 20 steps, median: Transformer 30 steps, 15.0 s; "
         "LSTM +3 20 steps, 40.0 s.",
     ]
+
+
+def test_seconds_are_told_only_where_they_are_drawn():
+    assert sentences(RACE, "steps")[-1] == (
+        "To 95 %, looked for every 20 steps, median: LSTM +3 20 steps; "
+        "Transformer 30 steps."
+    )
 
 
 def test_nothing_is_said_of_the_gate_where_it_changed_nothing():
@@ -107,13 +117,24 @@ def test_the_ruler_sentences_give_the_marker_beside_the_last_token():
 def test_a_small_gradient_at_the_start_is_said_not_to_rule_learning_out():
     faint = [s._replace(ruler=(1e-15, 0.5)) for s in [*FAST, *STUCK]]
     said = rulers_told([*faint, *SLOW], "before")
+    assert said[0] == "Read before training; median over 2 seeds."
     assert said[-1] == (
         "Transformer begins with 1e-15 and stands at 99.0 to 100.0 %: a small "
         "gradient at the start does not rule learning out."
     )
-    assert len(rulers_told([*faint, *SLOW], "after")) == 1
-    assert len(rulers_told(SLOW, "before")) == 1
+    assert len(rulers_told([*faint, *SLOW], "after")) == 2
+    assert len(rulers_told(SLOW, "before")) == 2
     assert rulers_told([], "before") == []
+
+
+def test_a_ruler_of_a_race_that_is_still_on_is_not_called_one_after_training():
+    begun = [*SLOW, *FAST[:2]]
+    assert rulers_told(begun, "after")[0] == (
+        "Read after 20 to 40 steps; median over 1 to 2 seeds."
+    )
+    assert rulers_told(FAST[:3], "after")[0] == (
+        "Read after 40 steps; median over 1 seed."
+    )
 
 
 def test_the_table_gives_width_parameters_and_time_of_each():
@@ -132,7 +153,16 @@ def test_the_parameters_are_told_apart_or_as_near_as_they_are():
 
 def test_the_cost_is_told_beforehand():
     said = budget_sentence(FightConfig(num_seeds=3))
-    assert said.startswith("5 models × 3 seeds = 15 runs of 300 steps: about ")
+    assert said.startswith("15 runs of 300 steps: about ")
+    assert FightConfig(num_seeds=3).seconds == pytest.approx(3 * FightConfig().seconds)
+
+
+def test_who_is_named_but_did_not_run_is_told():
+    two = FightConfig((contenders()[0], contenders()[2]))
+    assert absent_sentence(two, ["Transformer", "RNN", "LSTM", "GRU"]) == (
+        "Not in this race: RNN and GRU."
+    )
+    assert absent_sentence(two, ["LSTM"]) is None
 
 
 def test_the_axis_of_seconds_ends_at_the_next_round_number():

@@ -236,6 +236,13 @@ def test_a_model_that_cannot_read_its_input_shows_no_influence_at_all():
     assert set(seen.correlations.values()) == {None}
 
 
+def test_what_only_rounding_moves_does_not_move_at_all():
+    # Answers of a large batch are rounded otherwise than the answer to one sequence.
+    model = random_model(causal=True, seq_len=10, num_heads=2).float()
+    moved = occlusion(model, noise(10).float(), draws=4, seed=0)
+    assert moved.tolist() == [0] * 10
+
+
 def test_a_sequence_of_one_has_influence_but_no_order():
     model = random_model(seq_len=1, readout="last")
     seen = influences(model, noise(1), layer=0, head=0, draws=2, seed=0)

@@ -8,8 +8,11 @@ import pytest
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from core import fair_fight, fight_config, fight_story
+from core.charts import marks
+from core.charts.race import _ENDS as AXES
+from core.charts.race import ruler_frame
 from core.fight_questions import QUESTIONS
-from core.fight_results import standings
+from core.fight_results import rulers, seed_curves, standings
 from pages._ui import catalogue, fight_view
 from tests.test_pages import assert_sound, open_page
 
@@ -59,11 +62,58 @@ def test_the_page_opens_on_the_shipped_race_and_says_what_it_shows():
     assert set(rows["series"]) == {who.name for who in fight_config.contenders()}
     assert set(rows["seed"]) == {"seed 0", "seed 1", "seed 2", "median"}
     said = text_of(app)
-    for sentence in fight_story.sentences(shipped.steps):
+    for sentence in fight_story.sentences(shipped.steps, "steps"):
         assert sentence in said
     assert "hard, not impossible" in said
     assert "cannot" not in said
     assert shipped.origin in said
+
+
+def test_the_answer_by_the_clock_is_not_on_view_before_it_is_asked():
+    question = QUESTIONS["clock"]
+    app = open_fight()
+    assert app.radio[0].label == question.text
+    assert not re.search(r"\d s\b", text_of(app))
+    timed = text_of(open_fight(against="seconds"))
+    assert re.search(r"\d s\b", timed)
+    assert "Seconds are measured here" not in timed  # nothing ran here
+
+
+def test_every_shipped_point_lies_within_the_axes():
+    for shipped in fair_fight.read_fights().values():
+        for kind in ("accuracy", "loss"):
+            low, high = AXES[kind]
+            for points in seed_curves(shipped.steps, kind).values():
+                assert all(low <= point.value <= high for point in points)
+
+
+def test_the_ruler_after_training_draws_the_last_look():
+    app = open_fight(view="Gradient ruler", moment="after training")
+    rows = rows_of(charts_of(app)["Shipped"]).query("series == 'LSTM +3'")
+    last = rulers(fair_fight.read_fights()[60, False].steps, "after")["LSTM +3"]
+    assert rows["value"].tolist() == pytest.approx(list(last))
+    assert "Read after 300 steps; median over 3 seeds." in text_of(app)
+
+
+@pytest.mark.parametrize("view", ["Curves", "Gradient ruler"])
+def test_shipped_medians_are_dashed_and_those_run_here_are_not(view):
+    dashes = {}
+    for name, chart in charts_of(open_fight(view=view)).items():
+        layers = [layer["mark"] for layer in json.loads(chart.spec)["layer"]]
+        (thick,) = (mark for mark in layers if mark.get("strokeWidth") == 2.5)
+        dashes[name] = thick["strokeDash"]
+    assert dashes == {"Shipped": marks.DASHES, "Run here": marks.SOLID}
+
+
+def test_what_lies_below_the_floor_of_a_ruler_has_no_point():
+    values = ruler_frame({"RNN": (1e-20, 0.25)}, floor=1e-16)["value"]
+    assert values.isna().tolist() == [True, False]
+
+
+def test_a_legend_that_names_more_than_ran_says_who_is_missing():
+    said = text_of(open_fight(length="300"))
+    assert "Not in this race: RNN, LSTM and GRU." in said
+    assert "Not in this race" not in text_of(open_fight())
 
 
 def test_loss_and_seconds_draw_other_numbers_of_the_same_runs():
@@ -85,6 +135,10 @@ def test_the_ruler_shows_whose_gradient_reaches_the_marker():
     assert at_marker["Transformer"] > 1e-5
     assert at_marker["LSTM +3"] > 1e-5
     assert not at_marker["RNN"] > 1e-10  # or below the floor
+    said = text_of(app)
+    assert "Read before training; median over 3 seeds." in said
+    assert "Thin:" not in said  # no such lines in this picture
+    assert "Seconds are measured here" not in said
 
 
 def test_equal_parameters_are_counted_and_drawn_apart():
@@ -104,8 +158,8 @@ def test_a_length_without_shipped_runs_says_so():
 
 def test_a_race_run_here_stands_beside_the_shipped_one(monkeypatch):
     monkeypatch.setattr(fight_view, "_STEPS", [20, 300])
-    app = open_fight(steps=20, length=10, bias=1)
-    assert "5 models × 1 seed = 5 runs of 20 steps" in app.get("progress")[0].proto.text
+    app = open_fight(steps=20, length=10, bias=1, against="seconds")
+    assert "5 runs of 20 steps" in app.get("progress")[0].proto.text
     press(app, "Run it here")
     end = time.monotonic() + 100
     while "Run it here again" not in {b.label for b in app.button}:
@@ -144,6 +198,8 @@ def test_a_race_that_takes_too_long_is_refused_and_the_shipped_one_stays():
     app = open_fight(length=300, seeds=10, steps=600, equal="true")
     assert not app.exception
     assert "it must be at most 30 min" in app.error[0].value
+    body = app.tabs[0]
+    assert "it must be at most 30 min" in body.error[0].value  # beside what is refused
     assert "Shipped" in charts_of(open_fight(seeds=10, steps=600))
 
 

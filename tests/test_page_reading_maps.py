@@ -60,14 +60,22 @@ def test_next_steps_through_heads_and_layers_and_goes_on_from_the_end():
     assert titles(press(app, "Back")) == ["Layer 1, head 4"]
     app = open_reading(reading_view.MAPS, reading_layer="2", reading_head="4")
     assert titles(press(app, "Next")) == ["Layer 1, head 1"]
+    app = open_reading(reading_view.MAPS, reading_layer="2", reading_head="mean")
+    assert titles(press(app, "Next")) == ["Layer 2, head 1"]  # before it their mean
 
 
 def test_a_film_that_stops_leaves_the_controls_at_the_map_it_showed():
     app = open_reading(reading_view.MAPS, reading_layer="2", reading_head="2")
     press(app, "Play")
     assert titles(app) == []  # pictures take the place of the chart
+    assert "the largest weight of the map" not in text(app)  # of the map at rest
+    assert "Each map is named above it" in text(app)
+    assert app.select_slider(key="reading_layer").disabled
+    assert app.select_slider(key="reading_head").disabled
     press(app, "Pause")
     assert titles(app) == ["Layer 2, head 2"]
+    assert "Layer 2, head 2, the largest weight of the map" in text(app)
+    assert not app.select_slider(key="reading_layer").disabled
 
 
 def test_the_experiment_shows_a_head_whose_largest_weight_is_not_what_moves_most():
@@ -83,13 +91,30 @@ def test_the_experiment_shows_a_head_whose_largest_weight_is_not_what_moves_most
         seen.inputs[:, None],
         layer=case.layer,
         head=case.head,
-        draws=16,
+        draws=8,
         seed=0,
     )
     assert influence_story.fate_of_largest(found) is not influence_story.Largest.FIRST
     name = reading_story.map_name(case.layer + 1, case.head + 1, 4)
     assert influence_story.influence_sentence(found, name) in text(app)
+    assert "The answer is flat here" in text(app)
     assert len(titles(app)) == 4
+
+
+def test_another_head_is_read_without_a_second_occlusion(monkeypatch):
+    asked, occlusion = [], influence.occlusion
+
+    def counted(*arguments, **options):
+        asked.append(1)
+        return occlusion(*arguments, **options)
+
+    monkeypatch.setattr(influence, "occlusion", counted)
+    app = open_reading(reading_view.INFLUENCE, reading_sequence="77")
+    first = text(app)
+    app.select_slider(key="reading_head").set_value(2).run()
+    assert_sound(app)
+    assert text(app) != first
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("answer", [0, 1, 2])
@@ -98,7 +123,7 @@ def test_the_prediction_is_judged_by_the_occlusion_of_this_sequence(answer):
     model = shipped()
     seen = reading.read_sequence(model, sequence=0)
     found = influence.influences(
-        model, seen.inputs[:, None], layer=0, head=2, draws=16, seed=0
+        model, seen.inputs[:, None], layer=0, head=2, draws=8, seed=0
     )
     right = influence_story.fate_of_largest(found)
     app.radio(key="reading_predict_picked").set_value(
@@ -111,6 +136,8 @@ def test_the_prediction_is_judged_by_the_occlusion_of_this_sequence(answer):
 
 def test_switching_off_a_layer_shows_the_accuracy_without_it():
     app = open_reading(reading_view.OFF)
+    assert app.select_slider(key="reading_layer").disabled  # nothing here is of one map
+    assert app.select_slider(key="reading_head").disabled
     assert "Nothing is off: 100 %" in text(app)
     app.multiselect(key="reading_off").set_value(["layer 2"]).run()
     assert_sound(app)
@@ -118,8 +145,21 @@ def test_switching_off_a_layer_shows_the_accuracy_without_it():
     off = influence_story.off_choices(model.config)["layer 2"]
     count = reading_off.num_tested(model.config)
     after = ablation.accuracy_without(model, off, count=count)
+    assert app.metric[0].value == "100 %"
     assert app.metric[1].value == reading_story.percent(after)
     assert after < 0.95
+
+
+def test_a_model_of_many_heads_is_switched_off_one_choice_at_a_time(monkeypatch):
+    app = open_reading(reading_view.OFF)
+    assert "one head off, or one layer" in text(app)
+    monkeypatch.setattr(reading_off, "_SECONDS", 0.01)
+    monkeypatch.setattr(reading_story, "_LONGEST", 0.03)  # for two tests, not for ten
+    app.multiselect(key="reading_off").set_value(["layer 2"]).run()
+    (refusal,) = app.error
+    assert "2 layers, 4 heads and length 60 would take" in refusal.value
+    assert len(app.metric) == 2
+    assert "Off: layer 2." in text(app)
 
 
 def test_several_sequences_show_their_mean_and_spread_at_the_marker():
@@ -130,6 +170,19 @@ def test_several_sequences_show_their_mean_and_spread_at_the_marker():
         "Layer 2, head 1: mean",
         "Layer 2, head 1: standard deviation",
     ]
+
+
+def test_a_marker_that_moves_is_followed_in_one_sequence_and_in_several():
+    model, config = shipped(), trained.read_shipped().config
+    moved = reading.read_sequence(model, sequence=0, position=30)
+    still = reading.read_sequence(model, sequence=0)
+    said = reading_story.row_sentences(moved, config)
+    assert said != reading_story.row_sentences(still, config)
+    shown = text(open_reading(reading_position="30"))
+    assert all(sentence in shown for sentence in said)
+    app = open_reading(reading_view.SEVERAL, reading_count="5", reading_position="30")
+    many = reading.read_many(model, count=5, position=30)
+    assert reading_story.many_sentence(many, 2, 0) in text(app)
 
 
 def test_a_run_of_the_visitor_is_read_after_it_has_trained():
@@ -144,9 +197,26 @@ def test_a_run_of_the_visitor_is_read_after_it_has_trained():
     assert "has not learned the task" in shown
 
 
+def test_a_readout_that_may_read_no_input_is_said_to_be_such():
+    blind = SMALL | {"marker_causal": "true", "marker_readout": "cls"}
+    app = press(open_page(MARKER, **blind), "Step 1")
+    wait_for(app, "Step 1 / 63")
+    app.run()
+    app.switch_page(f"pages/{PAGE.path.name}").run()
+    app.button_group(key="reading_source").set_value("yours").run()
+    assert_sound(app)
+    assert "causal mask" in text(app)
+    assert "no input reaches it" in text(app)
+    assert "has the largest weight" not in text(app)
+    app.session_state["reading_view"] = reading_view.INFLUENCE
+    app.run()
+    assert_sound(app)
+    assert "no input has a weight, and none moves the logit" in text(app)
+
+
 def test_without_a_run_of_the_visitor_the_shipped_one_is_shown_and_said_to_be():
     shown = text(open_reading(reading_source="yours"))
-    assert "No run of yours has trained and rests" in shown
+    assert "This tab has no run of yours that has trained and rests" in shown
     assert "Shipped run" in shown
 
 

@@ -68,19 +68,38 @@ def test_the_answer_is_called_right_only_where_it_is():
     assert reading_story.answer_sentence(wrong).endswith("class 1, which is wrong.")
 
 
-def test_a_run_that_has_not_learned_and_a_causal_row_0_are_said_to_be_such():
+def test_a_run_that_has_not_learned_is_said_to_be_such():
     assert reading_story.doubts(trained()) == []
     (learned,) = reading_story.doubts(trained(accuracy=0.51))
     assert "has not learned the task: it answers 51.0 % right" in learned
-    (causal,) = reading_story.doubts(trained(causal=True))
-    assert "row 0 of every map is all on key 0 by necessity" in causal
+
+
+def test_the_first_row_of_a_causal_map_is_named_as_it_stands_there():
+    said = {
+        readout: reading_story.doubts(trained(causal=True, readout=readout))
+        for readout in ("cls", "first", "last", "mean")
+    }
+    assert said["last"] == said["mean"]
+    (last,) = said["last"]
+    assert last == (
+        "Causal mask: row 0 of every map is all on key 0 by necessity, for it may "
+        "read nothing else."
+    )
+    assert said["first"] == [
+        f"{last} The answer is read from that row: no input but position 0 reaches it."
+    ]
+    (cls,) = said["cls"]
+    assert "row CLS of every map is all on key CLS by necessity" in cls
+    assert cls.endswith("The answer is read from that row: no input reaches it.")
 
 
 def test_maps_that_are_no_numbers_are_refused_with_a_sentence():
     reading_story.require_sound(READING)
     broken = READING._replace(maps=READING.maps * float("nan"))
-    with pytest.raises(ValueError, match="no longer made of numbers"):
-        reading_story.require_sound(broken)
+    silent = READING._replace(logit=float("nan"))
+    for diverged in (broken, silent):
+        with pytest.raises(ValueError, match="no longer made of numbers"):
+            reading_story.require_sound(diverged)
 
 
 def test_several_sequences_give_mean_and_spread_at_the_marker():
@@ -91,6 +110,11 @@ def test_several_sequences_give_mean_and_spread_at_the_marker():
         "80.0 % on average, with a standard deviation of 30.0 %."
     )
     assert "20.0 % (mean of the heads' own)" in reading_story.many_sentence(many, 1, 0)
+
+
+def test_a_single_step_is_called_one():
+    one = trained()._replace(steps=1)
+    assert "Your run · 1 training step ·" in reading_story.run_words(one, "Your run")
 
 
 def test_a_share_is_100_percent_only_where_it_is_all():
@@ -142,6 +166,29 @@ def test_a_correlation_without_an_order_is_not_defined():
 def test_the_largest_input_leaves_cls_out():
     assert influence_story.largest_input(READING, 1, 1) == 0
     assert influence_story.largest_input(READING, 1, 2) == 0
+
+
+def test_where_no_input_has_a_weight_none_is_called_the_largest():
+    rows = torch.tensor([[[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]])
+    alone = READING._replace(rows=rows)
+    assert influence_story.largest_input(alone, 1, 0) is None
+    none = influence_story.influence_sentence(influences([0.0, 0.0], [0.0, 0.0]), "M")
+    assert none == "M: no input has a weight, and none moves the logit."
+    one = influence_story.influence_sentence(influences([0.0, 0.0], [0.0, 2.0]), "M")
+    assert one == "M: no input has a weight; position 1 moves the logit most, by 2."
+
+
+def test_slopes_near_0_are_told_from_influence_near_0():
+    found = influences([0.6, 0.4], [0.25, 4.0])
+    flat = found._replace(gradient=torch.tensor([0.0, -0.02]))
+    assert influence_story.slope_sentence(flat) == (
+        "The answer is flat here: gradient × input is at most 0.02 in size, though "
+        "noise at position 1 moves the logit by 4. A slope tells of a small step alone."
+    )
+    steep = found._replace(gradient=torch.tensor([0.5, 0.0]))
+    assert influence_story.slope_sentence(steep) == ""
+    still = influences([0.6, 0.4], [0.0, 0.0])
+    assert influence_story.slope_sentence(still) == ""
 
 
 def test_layers_and_heads_are_offered_by_the_names_that_switch_them_off():

@@ -103,6 +103,14 @@ def test_a_model_of_another_kind_is_refused():
         copied_from(trainer)
 
 
+def test_a_run_on_other_noise_than_is_read_later_is_refused():
+    other = TrainConfig(**{**SMALL.__dict__, "noise": "normal"})
+    with pytest.raises(
+        RefusedError, match="noise of trainer must be one of 'uniform', got 'normal'"
+    ):
+        copied_from(Trainer(other))
+
+
 def test_a_model_too_large_to_keep_is_refused_with_both_numbers():
     config = TrainConfig(seq_len=2, d_model=384, batch_size=1, train_samples=1)
     size = config.model.num_parameters
@@ -146,6 +154,17 @@ def test_a_file_of_other_arrays_or_an_absent_file_is_refused(tmp_path):
         read_trained(path)
     np.savez(path, numbers=np.zeros(3))
     with pytest.raises(RefusedError, match=r"other\.npz must be a file of trained"):
+        read_trained(path)
+
+
+def test_a_file_whose_weights_are_not_of_its_configuration_is_refused(tmp_path):
+    path = tmp_path / "small.npz"
+    write_trained(path, small_run(1))
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["head.bias"] = np.zeros(2, dtype=np.float32)
+    np.savez(path, **arrays)
+    with pytest.raises(RefusedError, match=r"small\.npz .* names and shapes"):
         read_trained(path)
 
 

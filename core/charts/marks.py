@@ -153,11 +153,17 @@ def named_shapes(
     return alt.Shape(f"{field}:N", scale=scale, legend=legend())
 
 
-def level(value: float, label: str, *, dark: bool) -> list[alt.Chart]:
-    """Return a dashed grey line across the chart at ``y = value``, and its label."""
+def level(
+    value: float, label: str, *, below: bool = False, dark: bool
+) -> list[alt.Chart]:
+    """Return a dashed grey line across the chart at ``y = value``, and its label.
+
+    The label stands above the line, or below it where curves lie upon it.
+    """
     y = alt.YDatum(value)
     line = _rule(_one_row(), dark=dark).encode(y=y)
-    place: dict[str, Any] = {"align": "right", "baseline": "bottom", "dx": -2, "dy": -3}
+    place: dict[str, Any] = {"align": "right", "dx": -2}
+    place |= {"baseline": "top", "dy": 7} if below else {"baseline": "bottom", "dy": -3}
     texts = _label(_one_row(), label, place, dark=dark)
     return [line, *(text.encode(y=y, x=alt.value("width")) for text in texts)]
 

@@ -11,7 +11,7 @@ from core.charts import marks
 from core.charts.palette import palette
 from core.checks import require_choice
 
-_ENDS = {"accuracy": (40.0, 100.0), "loss": (0.0, 1.0)}
+_ENDS = {"accuracy": (0.0, 100.0), "loss": (0.0, 1.2)}
 _TITLES = {"accuracy": "test accuracy (%)", "loss": "training loss (nats)"}
 _COINS = {"accuracy": (50.0, "coin flip: 50 %"), "loss": (0.6931472, "ln 2 = 0.693")}
 _AGAINST = {"steps": "steps of training", "seconds": "seconds of training"}
@@ -113,7 +113,7 @@ def race(
     dash = marks.DASHES if dashed else marks.SOLID
     return marks.layered(
         frame,
-        *marks.level(*_COINS[kind], dark=dark),
+        *marks.level(*_COINS[kind], below=True, dark=dark),
         thin.encode(**place, detail="seed:N"),
         median.mark_line(strokeWidth=2.5, strokeDash=dash, clip=True).encode(**place),
         median.transform_filter("datum.shaped")

@@ -1,4 +1,4 @@
-"""The row of one query in every layer and head: small bars, panel by panel."""
+"""The row of one query in every layer and head: small curves, panel by panel."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,9 +11,11 @@ from core.charts import marks
 from core.charts.palette import nice_limit, palette
 from core.checks import RefusedError, require_int
 
-_PER_LINE = 9  # panels; more would have bars of less than a pixel
+_PER_LINE = 9  # panels; more would have keys of less than a pixel
+_ROOMY = 5  # panels in a line that have room for their whole names
 _GAP = 0.12  # between two panels, as a share of a panel
 _RISE = 1.45  # from one line of panels to the next; a panel is 1 high
+_TOP = "datum.floor + datum.weight / datum.limit"  # where a weight is drawn
 _MARGIN = 0.08  # left of the panels, for the ends of their scales, as a share
 
 
@@ -21,7 +23,7 @@ class Panels(NamedTuple):
     """Rows laid out as panels, and the room that they take.
 
     Attributes:
-        frame: One row a bar, for ``row_panels``.
+        frame: One row a key, for ``row_panels``.
         across: Width of all panels, in keys.
         down: Lines of panels.
     """
@@ -47,9 +49,10 @@ def panels_frame(
         chosen: Name of the panel with an arrow; "" for none.
 
     Returns:
-        A frame with the columns ``panel, key, weight, limit, left, floor, role, first,
-        chosen``; a layer of many panels takes several lines. ``limit`` is the end of
-        the layer's own scale, a round number.
+        A frame with the columns ``panel, caption, key, weight, limit, left, floor,
+        role, first, chosen``; a layer of many panels takes several lines. ``caption``
+        is the name as there is room for it, ``limit`` the end of the layer's own scale,
+        a round number.
 
     Raises:
         ValueError: If a row has more or fewer weights than there are keys.
@@ -62,7 +65,9 @@ def panels_frame(
         for number, (name, weights) in enumerate(layer):
             _require_fit(name, weights, size)
             floor = -_RISE * (line + number // _PER_LINE)
-            places.append((name, limit, floor, pitch * (number % _PER_LINE)))
+            caption = name if len(layer) <= _ROOMY else _short(name)
+            left = pitch * (number % _PER_LINE)
+            places.append((name, caption, limit, floor, left))
             rows.append(weights)
         line += -(-len(layer) // _PER_LINE)
     widest = max(min(len(layer), _PER_LINE) for layer in panels)
@@ -80,7 +85,7 @@ def row_panels(
     height: int = 380,
     dark: bool = False,
 ) -> alt.LayerChart:
-    """Draw one panel a head: a bar a key, the marker in its colour.
+    """Draw one panel a head: a curve over the keys, the marker in its colour.
 
     The panels of a layer share one scale, whose end stands beside the first; the dashed
     line in each is the same weight for every key, 1 / S.
@@ -89,7 +94,7 @@ def row_panels(
         frame: From ``panels_frame``.
         across: Width of all panels, as found there.
         down: Lines of panels, as found there.
-        num_keys: S, the bars of a panel.
+        num_keys: S, the points of a curve.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -109,7 +114,8 @@ def row_panels(
     )
     first = alt.Chart().transform_filter("datum.first")
     layers = [
-        _bars(dark=dark).encode(x=x, y=floor),
+        _curve(dark=dark).encode(x=x, y=floor),
+        _stems(dark=dark).encode(x=x, y=floor),
         _line(first, keys, [1, 0], dark=dark).encode(x=x, y=floor),
         _line(
             first.transform_calculate(even=f"datum.floor + {1 / keys:g} / datum.limit"),
@@ -135,19 +141,20 @@ def _bare(field: str, ends: tuple[float, float], title: str) -> Any:
 
 
 def _frame(
-    places: list[tuple[str, float, float, float]],
+    places: list[tuple[str, str, float, float, float]],
     weights: np.ndarray,
     keys: Sequence[str],
     *,
     marker: int,
     chosen: str,
 ) -> pd.DataFrame:
-    names, limits, floors, lefts = map(np.array, zip(*places, strict=True))
+    names, captions, limits, floors, lefts = map(np.array, zip(*places, strict=True))
     counted = np.tile(np.arange(len(keys)), len(places))
     roles = np.where(counted == marker, "marker", "key")
     return pd.DataFrame(
         {
             "panel": np.repeat(names.astype(object), len(keys)),
+            "caption": np.repeat(captions.astype(object), len(keys)),
             "key": np.tile(np.array(list(keys), dtype=object), len(places)),
             "weight": weights.astype(np.float64),
             "limit": np.repeat(limits, len(keys)),
@@ -160,6 +167,11 @@ def _frame(
     )
 
 
+def _short(name: str) -> str:
+    """Return "L1, head 2" for "Layer 1, head 2", and "L1, mean" for a mean of heads."""
+    return name.replace("Layer ", "L").partition(" of ")[0]
+
+
 def _require_fit(name: str, weights: np.ndarray, size: int) -> None:
     if weights.shape != (size,):
         raise RefusedError(
@@ -167,24 +179,31 @@ def _require_fit(name: str, weights: np.ndarray, size: int) -> None:
         )
 
 
-def _bars(*, dark: bool) -> alt.Chart:
+def _stems(*, dark: bool) -> alt.Chart:
+    """Return a stem a key, to be pointed at; only that of the marker is seen."""
     shown = palette(dark)
     number = marks.number_text("(100 * datum.weight)", 1, whole=100)
     words = f"datum.panel + ' gives ' + {number} + ' % to ' + datum.key"
     words += " + (datum.role === 'marker' ? ', the marker' : '')"
-    rows = alt.Chart().transform_calculate(
-        right="datum.left + 0.85",
-        top="datum.floor + datum.weight / datum.limit",
-    )
-    colours = (shown.query, shown.key)
+    rows = alt.Chart().transform_calculate(right="datum.left + 0.85", top=_TOP)
     colour = marks.named_colours(
-        "role", ("key", "marker"), colours=colours, symbol="square", dark=dark
+        "role",
+        ("key", "marker"),
+        colours=(shown.query, shown.key),
+        symbol="square",
+        dark=dark,
     )
-    return rows.mark_rect(tooltip={"expr": words}).encode(
-        x2=alt.X2("right:Q"),
-        y2=alt.Y2("top:Q"),
-        color=colour,
+    seen = {"expr": "datum.role === 'marker' ? 1 : 0"}
+    return rows.mark_rect(tooltip={"expr": words}, opacity=seen).encode(
+        x2=alt.X2("right:Q"), y2=alt.Y2("top:Q"), color=colour
     )
+
+
+def _curve(*, dark: bool) -> alt.Chart:
+    """Return the weights of a panel as a line through the middles of its keys."""
+    rows = alt.Chart().transform_calculate(floor=_TOP, left="datum.left + 0.425")
+    line = rows.mark_line(color=palette(dark).query, strokeWidth=1.5)
+    return line.encode(detail="panel:N")
 
 
 def _line(rows: alt.Chart, keys: int, dash: list[int], *, dark: bool) -> alt.Chart:
@@ -211,7 +230,7 @@ def _ends(rows: alt.Chart, words: str, *, dark: bool) -> alt.Chart:
 
 def _names(rows: alt.Chart, *, dark: bool) -> alt.Chart:
     return rows.transform_calculate(name_at="datum.floor + 1.06").mark_text(
-        text={"expr": "datum.chosen ? '▸ ' + datum.panel : datum.panel"},
+        text={"expr": "datum.chosen ? '▸ ' + datum.caption : datum.caption"},
         fontWeight={"expr": "datum.chosen ? 'bold' : 'normal'"},
         align="left",
         baseline="bottom",

@@ -87,6 +87,7 @@ class Controls:
         *,
         shown: Callable[[Any], str] = str,
         help_text: str | None = None,
+        disabled: bool = False,
     ) -> Any:
         """Return one of ordered options, from a slider that stops at each."""
         preset = default if default in options else options[0]
@@ -98,6 +99,7 @@ class Controls:
             lambda held: held if held in options else preset,
             shown=shown,
             help_text=help_text,
+            disabled=disabled,
         )
 
     def _stops(

@@ -16,7 +16,7 @@ class _Stop(NamedTuple):
     opens: dict[str, str]
 
 
-_FIRST_CLASS = {
+_FIRST = {
     "queries_keys_values": _Stop(
         9,
         "Work one cell by hand, then edit a key.",
@@ -44,7 +44,7 @@ _FIRST_CLASS = {
     ),
 }
 
-_SECOND_CLASS = {
+_SECOND = {
     "multi_head": _Stop(
         15,
         "Find the mistake in three cases.",
@@ -60,6 +60,30 @@ _SECOND_CLASS = {
         "Open the forget gate, then measure the time.",
         {"recurrence_forget_bias": "0"},
     ),
+}
+
+_THIRD = {
+    "reading_maps": _Stop(
+        15,
+        "Does the weight say what moves the answer?",
+        {"reading_view": "Weight against influence"},
+    ),
+    "fair_fight": _Stop(
+        17,
+        "Predict who is first by the clock, then run it.",
+        {},
+    ),
+    "experiments": _Stop(
+        18,
+        "Predict the ranking, then run one cell here.",
+        {},
+    ),
+}
+
+CLASSES = {
+    "A 50-minute class": _FIRST,
+    "A second class": _SECOND,
+    "A third class": _THIRD,
 }
 
 _IS = """
@@ -88,8 +112,8 @@ def draw(page: PageInfo) -> None:
     path, about = st.columns([1, 1], gap="large")
     with path:
         by_name = {info.name: info for info in pages}
-        _class_path("A 50-minute class", _FIRST_CLASS, by_name)
-        _class_path("A second class", _SECOND_CLASS, by_name)
+        for title, stops in CLASSES.items():
+            _class_path(title, stops, by_name)
     with about:
         st.subheader("What it is", anchor=False)
         st.markdown(_IS)

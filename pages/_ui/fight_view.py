@@ -11,13 +11,14 @@ from pages._ui.leases import Look
 
 VIEWS = ["Curves", "Gradient ruler", "Parameters"]
 HEIGHT = 340
-_HEAD_HEIGHT = 96  # pixels of button and bar, so that both pictures stand level
+_HEAD_HEIGHT = 91  # pixels of button and bar, so that both pictures stand level
 _LENGTHS = [10, 20, 30, 60, 120, 200, 300]
 _STEPS = [100, 200, 300, 600]
 _BIASES = (-2, 5)
 _OPENED = "LSTM, bias set"
 _NAMES = ["Transformer", "RNN", "LSTM", "GRU", _OPENED]  # in the order of core
 _ALT = "Runs made here so far; the sentences below give their numbers"
+_MEASURED = "Seconds are measured here, beside whatever else is computed."
 _HEADER = ("model", "width", "parameters", "of Transformer", "a step", "accuracy")
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Equal parameters: does a wider RNN still flip a coin?": {
@@ -43,6 +44,22 @@ class Chosen(NamedTuple):
     forget_bias: int
     steps: int
     num_seeds: int
+
+
+class Loaded(NamedTuple):
+    """What core makes of the settings.
+
+    Attributes:
+        config: The race to run here; None where it was refused.
+        refusal: The sentence of the refusal.
+        shipped: The shipped race of these settings, if there is one.
+        shipped_config: Its settings.
+    """
+
+    config: Any
+    refusal: str
+    shipped: Any
+    shipped_config: Any
 
 
 class Shown(NamedTuple):
@@ -92,14 +109,16 @@ def choose(c: Controls) -> Chosen:
     )
 
 
-def load(chosen: Chosen) -> tuple[Any, Any]:
-    """Return the race to run here, None where refused, and the shipped one, if any."""
+def load(chosen: Chosen) -> Loaded:
+    """Return the race to run here and the shipped one."""
     from core import fair_fight, fight_config
+    from core.checks import RefusedError
 
-    shipped = fair_fight.read_fights().get((chosen.seq_len, chosen.equal))
+    key = chosen.seq_len, chosen.equal
+    shipped = fair_fight.read_fights().get(key), fair_fight.shipped_config(*key)
     everyone = fight_config.contenders(chosen.forget_bias)
     picked = [who for who, n in zip(everyone, _NAMES, strict=True) if n in chosen.names]
-    with parts.explained():
+    try:
         config = fight_config.FightConfig(
             tuple(picked),
             seq_len=chosen.seq_len,
@@ -107,11 +126,12 @@ def load(chosen: Chosen) -> tuple[Any, Any]:
             num_seeds=chosen.num_seeds,
             equal_parameters=chosen.equal,
         )
-        return config, shipped
-    return None, shipped
+    except RefusedError as refusal:
+        return Loaded(None, str(refusal), *shipped)
+    return Loaded(config, "", *shipped)
 
 
-def draw_curves(config: Any, shipped: Any, chosen: Chosen, shown: Shown) -> None:
+def draw_curves(loaded: Loaded, chosen: Chosen, shown: Shown) -> None:
     """Draw the curves of the shipped race and of the one run here, side by side."""
 
     def draw(steps: Any, race: Any, key: str, alt: str, title: str) -> None:
@@ -137,10 +157,14 @@ def draw_curves(config: Any, shipped: Any, chosen: Chosen, shown: Shown) -> None
 
     from core import fight_story
 
-    _beside(config, shipped, chosen, draw, fight_story.sentences)
+    def say(steps: Any) -> list[str]:
+        return fight_story.sentences(steps, shown.against)
+
+    lines = "Thin: one seed. Thick: the median, dashed where shipped."
+    _beside(loaded, chosen, draw, say, lines, timed=shown.against == "seconds")
 
 
-def draw_rulers(config: Any, shipped: Any, chosen: Chosen, moment: str) -> None:
+def draw_rulers(loaded: Loaded, chosen: Chosen, moment: str) -> None:
     """Draw the gradient along the sequence, shipped and run here, side by side."""
     from core import fight_results, fight_story
 
@@ -164,15 +188,16 @@ def draw_rulers(config: Any, shipped: Any, chosen: Chosen, moment: str) -> None:
     def say(steps: Any) -> list[str]:
         return fight_story.rulers_told(steps, moment)
 
-    _beside(config, shipped, chosen, draw, say)
+    _beside(loaded, chosen, draw, say, "Dashed where shipped.")
 
 
-def draw_parameters(config: Any, shipped: Any, chosen: Chosen) -> None:
+def draw_parameters(loaded: Loaded, chosen: Chosen) -> None:
     """Show what each model costs: width, parameters, time a step."""
     from core import fight_config, fight_story
 
+    shipped = loaded.shipped
     race = fight_config.FightConfig(
-        seq_len=chosen.seq_len, equal_parameters=chosen.equal, num_seeds=3
+        seq_len=chosen.seq_len, equal_parameters=chosen.equal
     )
     st.subheader("Shipped runs" if shipped else "No shipped runs", anchor=False)
     _table(race, shipped.steps if shipped else ())
@@ -180,7 +205,8 @@ def draw_parameters(config: Any, shipped: Any, chosen: Chosen) -> None:
     if shipped:
         st.caption(parts.plain(shipped.origin))
     st.subheader("Run here", anchor=False)
-    _run_here(config, lambda look: _table(look.config, look.records))
+    _run_here(loaded, lambda look: _table(look.config, look.records))
+    st.caption(_MEASURED)
 
 
 def predict(chosen: Chosen, shown: Shown) -> None:
@@ -222,29 +248,31 @@ def inside(config: Any) -> None:
 
 
 def _beside(
-    config: Any,
-    shipped: Any,
+    loaded: Loaded,
     chosen: Chosen,
     draw: Callable[[Any, Any, str, str, str], None],
     say: Callable[[Sequence[Any]], list[str]],
+    lines: str,
+    *,
+    timed: bool = False,
 ) -> None:
     """Draw the shipped race on the left, and the one run here on the right."""
-    from core import fight_config, fight_story
+    from core import fight_story
 
     left, right = st.columns(2, gap="medium")
     with left:
-        if shipped is None:
+        if loaded.shipped is None:
             parts.note(
                 f"No runs of {chosen.seq_len} tokens with these sizes are shipped: run "
                 "them here."
             )
         else:
-            race = fight_config.FightConfig(
-                seq_len=chosen.seq_len, equal_parameters=chosen.equal, num_seeds=3
-            )
+            shipped, race = loaded.shipped, loaded.shipped_config
             with st.container(height=_HEAD_HEIGHT, border=False):
-                parts.sentence(fight_story.recipe_sentence(race))
+                parts.sentence(f"{fight_story.recipe_sentence(race)} {lines}")
             said = say(shipped.steps)
+            if absent := fight_story.absent_sentence(race, _series(race)):
+                said.append(absent)
             title = f"Shipped: {fight_story.setting_words(race)}"
             draw(shipped.steps, race, "shipped", " ".join(said), title)
             for sentence in said:
@@ -256,15 +284,19 @@ def _beside(
         draw(look.records, look.config, "here", _ALT, title)
         for sentence in say(look.records):
             parts.sentence(sentence)
-        st.caption("Seconds are measured here, beside whatever else is computed.")
+        if timed and look.records:
+            st.caption(_MEASURED)
 
     with right:
-        _run_here(config, live)
+        _run_here(loaded, live)
 
 
-def _run_here(config: Any, draw: Callable[[Look], None]) -> None:
+def _run_here(loaded: Loaded, draw: Callable[[Look], None]) -> None:
     from core import fight_story
 
+    config = loaded.config
+    if loaded.refusal:
+        parts.refused(loaded.refusal)
     measured_run.measured(
         "fair_fight/race",
         config,

@@ -13,12 +13,19 @@ _PLAYS = "reading_plays"  # session key: place of the next map; None at rest
 _MOST_PIXELS = 1_000_000  # of all maps in one picture
 _ROOM = (380, 560)  # pixels of that picture, down and across
 _HEIGHT = 422  # of a map as a picture
+_PLACE = _HEIGHT + 18  # for chart and film alike, so that nothing below moves
+_PLAYING = "Each map is named above it. Pause the film to read one of them in numbers."
 _ALT = "One map after the other, layer by layer; its title names it"
 
 
 def choose_speed(c: Controls) -> float:
     """Return how many seconds each map of the film stands."""
     return _SPEEDS[c.listed("Speed of the film", "speed", list(_SPEEDS), "medium")]
+
+
+def plays() -> bool:
+    """Return whether the film goes on, whatever map the controls name."""
+    return st.session_state.get(_PLAYS) is not None
 
 
 def draw(shown: Shown, reading: Any, chosen: Chosen, seconds: float) -> None:
@@ -32,17 +39,19 @@ def draw(shown: Shown, reading: Any, chosen: Chosen, seconds: float) -> None:
         _draw_every(shown, reading, chosen)
     with large:
         _buttons(config, chosen)
-        if st.session_state.get(_PLAYS) is None:
-            _draw_large(reading, config, chosen, limit)
-        else:
-            _play(reading, config, seconds, limit)
+        with st.container(height=_PLACE, border=False):
+            if plays():
+                _play(reading, config, seconds, limit)
+            else:
+                _draw_large(reading, config, chosen, limit)
     with every:
         said = reading_story.map_sentence(reading, chosen.layer, chosen.head)
-        parts.sentence(said)
+        parts.sentence(_PLAYING if plays() else said)
         with st.container(horizontal=True):
             _offer_film(reading, config, seconds, limit)
-            matrix = reading_story.of_head(reading.maps, chosen.layer, chosen.head)
-            map_view.offer_cells(matrix, "reading_cells", kind="weight")
+            if not plays():
+                matrix = reading_story.of_head(reading.maps, chosen.layer, chosen.head)
+                map_view.offer_cells(matrix, "reading_cells", kind="weight")
 
 
 def _draw_every(shown: Shown, reading: Any, chosen: Chosen) -> None:
@@ -84,23 +93,22 @@ def _every(
 
 def _buttons(config: Any, chosen: Chosen) -> None:
     """Draw what steps and plays; a film that stops leaves the controls at its map."""
-    plays = st.session_state.get(_PLAYS) is not None
     with st.container(horizontal=True, gap="small"):
         for name, icon, by in (("Back", "skip_previous", -1), ("Next", "skip_next", 1)):
             st.button(
                 name,
                 key=f"reading_{name.lower()}",
                 icon=f":material/{icon}:",
-                disabled=plays,
+                disabled=plays(),
                 on_click=_step,
                 args=(config, chosen, by),
             )
         st.button(
-            "Pause" if plays else "Play",
+            "Pause" if plays() else "Play",
             key="reading_play",
-            icon=f":material/{'pause' if plays else 'play_arrow'}:",
+            icon=f":material/{'pause' if plays() else 'play_arrow'}:",
             type="primary",
-            on_click=_stop if plays else _start,
+            on_click=_stop if plays() else _start,
             args=(config, chosen),
         )
 

@@ -9,7 +9,7 @@ from pages._ui.controls import Controls
 from pages._ui.reading_view import INFLUENCE, MAPS, OFF, Chosen, Shown
 
 _DRAWS = [1, 2, 4, 8, 16, 32, 64]
-_PRESET = 16  # of them
+_PRESET = 8  # of them; a slider moved works it out anew
 _SECONDS = 0.5  # about what an occlusion may take
 _SEED = 0  # of the noise that replaces an input
 _HEIGHT = 185
@@ -58,7 +58,20 @@ def _found(key: str, _model: Any, _reading: Any, chosen: Chosen, draws: int) -> 
         head=chosen.head - 1 if chosen.head else None,
         draws=draws,
         seed=_SEED,
+        moved=_moved(key, _model, _reading, chosen.sequence, chosen.position, draws),
     )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _moved(
+    key: str, _model: Any, _reading: Any, sequence: int, position: int, draws: int
+) -> Any:
+    """Return what each input moves, which is the same for every layer and head."""
+    from core import influence, threads
+
+    with threads.one_thread():
+        x = _reading.inputs[:, None]
+        return influence.occlusion(_model, x, draws=draws, seed=_SEED)
 
 
 def draw(shown: Shown, reading: Any, chosen: Chosen, draws: int) -> None:
@@ -90,6 +103,8 @@ def draw(shown: Shown, reading: Any, chosen: Chosen, draws: int) -> None:
     said, ranks = st.columns([3, 2], gap="medium")
     with said:
         parts.sentence(influence_story.influence_sentence(found, name))
+        if flat := influence_story.slope_sentence(found):
+            parts.sentence(flat)
         st.caption(
             "Weight and contribution are of the map named, occlusion and gradient of "
             "the whole model. A weight is not called a cause here."
@@ -104,10 +119,11 @@ def predict(shown: Shown, reading: Any, chosen: Chosen) -> None:
 
     config = shown.config
     draws = min(_PRESET, _draws_offered(config)[-1])
-    if not reading_story.is_affordable(config, draws * config.seq_len):
-        return
     name = reading_story.map_name(chosen.layer, chosen.head, config.num_heads)
     largest = influence_story.largest_input(reading, chosen.layer, chosen.head)
+    can = reading_story.is_affordable(config, draws * config.seq_len)
+    if largest is None or not can:
+        return
     picked = parts.ask_prediction(
         "reading_predict",
         f"{name}, test sequence {reading.sequence}: of the inputs, position {largest} "

@@ -9,6 +9,7 @@ from pages._ui.controls import Controls
 from pages._ui.reading_view import Shown
 
 _FEWEST = 50  # test sequences; fewer tell little of an accuracy
+_OWN_TESTS = 2  # with all heads on, and with those off that are chosen
 _SECONDS = 0.6  # about what all tests of one table may take
 
 
@@ -47,23 +48,27 @@ def num_tested(config: Any) -> int:
     """Return how many test sequences each of the accuracies is taken on."""
     from core import reading_story
 
-    return reading_story.affordable(
-        config, _num_tests(config), seconds=_SECONDS, fewest=_FEWEST
-    )
+    passes = _num_tests(config)
+    if not reading_story.is_affordable(config, _FEWEST * passes):
+        passes = _OWN_TESTS
+    return reading_story.affordable(config, passes, seconds=_SECONDS, fewest=_FEWEST)
 
 
 def _num_tests(config: Any) -> int:
-    return 2 + config.num_layers * (1 + config.num_heads)
+    return _OWN_TESTS + config.num_layers * (1 + config.num_heads)
 
 
 def draw(shown: Shown, picked: list[str]) -> None:
-    """Say what the choice costs, and show what each head alone would."""
+    """Say what the choice costs, and show what each head alone would.
+
+    A table that would take too long is refused by itself.
+    """
     from core import influence_story, reading_story
 
     config, kept = shown.config, (shown.key, shown.model)
     names = influence_story.off_choices(config)
     count = num_tested(config)
-    reading_story.require_affordable(config, count * _num_tests(config))
+    reading_story.require_affordable(config, count * _OWN_TESTS)
     off = frozenset().union(*(names[name] for name in picked))
     before, after = (_accuracy(*kept, each, count) for each in (frozenset(), off))
     left, right, _ = st.columns([1, 1, 2])
@@ -75,8 +80,17 @@ def draw(shown: Shown, picked: list[str]) -> None:
         delta_color="off",
     )
     parts.sentence(influence_story.off_sentence(before, after, picked, count))
-    heads, layers = _table(*kept, count)
+    with parts.explained():
+        _draw_table(shown, before, count)
+
+
+def _draw_table(shown: Shown, before: float, count: int) -> None:
+    from core import influence_story, reading_story
+
+    config = shown.config
     st.markdown("**Test accuracy with one head off, or one layer's attention**")
+    reading_story.require_affordable(config, _FEWEST * _num_tests(config))
+    heads, layers = _table(shown.key, shown.model, count)
     header = ["", *(f"head {n + 1}" for n in range(config.num_heads)), "all its heads"]
     st.markdown(parts.table(header, influence_story.ablation_rows(heads, layers)))
     parts.sentence(influence_story.ablation_sentence(heads, layers, before))

@@ -18,6 +18,7 @@ HEIGHT = 400
 _SOURCES = ["shipped", "yours"]
 _LAST = 999  # test sequence
 _COUNTS = [2, 5, 10, 20, 50, 100, 200, 500, 1000]
+_PRESET = 50  # of them; a slider moved reads them anew
 _LIMITS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0]  # of the colours
 _SECONDS = 0.6  # about what the maps of several sequences may take
 _MAPS_COST = 20  # reading all maps, as answers of one sequence
@@ -86,8 +87,8 @@ def tell(shown: Shown, source: str) -> None:
     if source == "yours" and not own:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(
-                ":material/info: No run of yours has trained and rests, so the shipped "
-                "one is shown."
+                ":material/info: This tab has no run of yours that has trained and "
+                "rests, so the shipped one is shown."
             )
             st.page_link(
                 "pages/08_marker_task.py", label="Train one", icon=":material/flag:"
@@ -103,22 +104,36 @@ def tell(shown: Shown, source: str) -> None:
 
 def read(shown: Shown, chosen: Chosen) -> Any:
     """Return what the model attends to in the chosen test sequence."""
-    from core import reading, reading_story
+    from core import reading_story
 
     return reading_story.require_sound(
-        reading.read_sequence(
-            shown.model, sequence=chosen.sequence, position=chosen.position
-        )
+        _read(shown.key, shown.model, chosen.sequence, chosen.position)
     )
 
 
-def choose(c: Controls, view: str, config: Any) -> Chosen:
-    """Return which test sequence and which map are shown."""
-    mean = "0 is the mean of all heads of the layer."
-    heads = range(config.num_heads + 1)
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _read(key: str, _model: Any, sequence: int, position: int) -> Any:
+    from core import reading
+
+    return reading.read_sequence(_model, sequence=sequence, position=position)
+
+
+def choose(c: Controls, view: str, config: Any, *, plays: bool) -> Chosen:
+    """Return which test sequence and which map are shown; a film shows every map."""
+    mean = "The mean is over all heads of the layer."
+    heads, layers = range(config.num_heads + 1), config.num_layers
+    idle = view == OFF or (view == MAPS and plays)
     return Chosen(
-        layer=c.whole("Layer", "layer", 1, config.num_layers, config.num_layers),
-        head=c.listed("Head", "head", heads, 0, help_text=mean),
+        layer=c.whole("Layer", "layer", 1, layers, layers, disabled=idle),
+        head=c.listed(
+            "Head",
+            "head",
+            heads,
+            0,
+            shown=lambda head: str(head) if head else "mean",
+            help_text=mean,
+            disabled=idle,
+        ),
         sequence=c.whole(
             "Test sequence", "sequence", 0, _LAST, 0, disabled=view in (OFF, SEVERAL)
         ),
@@ -189,7 +204,8 @@ def choose_count(c: Controls, config: Any) -> int:
         config, _MAPS_COST, seconds=_SECONDS, fewest=_COUNTS[0]
     )
     counts = [count for count in _COUNTS if count <= most]
-    return c.listed("Test sequences taken together", "count", counts, counts[-1])
+    preset = min(_PRESET, counts[-1])
+    return c.listed("Test sequences taken together", "count", counts, preset)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
