@@ -19,8 +19,7 @@ MAX_SEEDS = 10
 MAX_STEPS = 1000
 MAX_SECONDS = 1800.0
 LOOK_EVERY = 20  # steps from one evaluation, and reading of the ruler, to the next
-_TESTED = 500  # sequences of an evaluation; fewer where they are long, at least 200
-_TESTED_NUMBERS, _LEAST_TESTED = 30_000, 200
+NUM_TESTED = 500  # sequences of an evaluation: at 300 tokens 52 % are of one class
 _STEPS_A_LOOK = 4  # a look takes about as long as so many steps
 
 
@@ -113,11 +112,6 @@ class FightConfig:
         each = self.steps + len(look_steps(self.steps))
         return len(self.contenders) * self.num_seeds * each
 
-    @property
-    def num_tested(self) -> int:
-        """Sequences that an evaluation reads, the same for every contender."""
-        return min(_TESTED, max(_LEAST_TESTED, _TESTED_NUMBERS // self.seq_len))
-
     def cell(self, model: str = TRANSFORMER) -> Cell:
         """Return the recipe as a cell of the bench, which checks time and memory."""
         return Cell(
@@ -138,7 +132,7 @@ class FightConfig:
             self.cell().config(seed),
             max_steps=self.steps + 1,
             eval_every=self.steps + 1,
-            test_samples=self.num_tested,
+            test_samples=NUM_TESTED,
         )
 
     def hidden_size(self, contender: Contender) -> int:

@@ -1,6 +1,7 @@
 """The predictions of the race, answered by its shipped runs, whatever they are."""
 
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from core.fight_results import Standing
@@ -25,9 +26,9 @@ class Question(NamedTuple):
 
 
 def _first_by_clock(found: Sequence[Standing]) -> int:
-    costs = {s.name: s.median_reached for s in found if s.median_reached}
+    costs = {s.name: median(s.costs("seconds")) for s in found if s.learned}
     names = [text for text, _ in _CLOCK]
-    first = min(costs, key=lambda name: (costs[name] or (0, 0))[1], default="nobody")
+    first = min(costs, key=lambda name: costs[name], default="nobody")
     return names.index(first)
 
 

@@ -44,13 +44,14 @@ class Standing(NamedTuple):
         """Whether every seed stands at 40 to 60 %."""
         return all(HALF[0] <= share <= HALF[1] for share in self.accuracies)
 
-    @property
-    def median_reached(self) -> tuple[float, float] | None:
-        """Median steps and seconds to 95 %; None unless every seed stands there."""
-        if not self.learned:
-            return None
-        steps, seconds = zip(*self.reached, strict=True)
-        return median(steps), median(seconds)
+    def costs(self, of: str) -> tuple[float, ...]:
+        """Return what 95 % cost each seed; nothing unless every seed stands there.
+
+        Args:
+            of: "steps" or "seconds".
+        """
+        place = ("steps", "seconds").index(of)
+        return tuple(pair[place] for pair in self.reached) if self.learned else ()
 
 
 def seed_curves(steps: Sequence[FightStep], kind: str) -> dict[RunKey, list[Point]]:
@@ -109,13 +110,13 @@ def standings(steps: Sequence[FightStep]) -> list[Standing]:
     return [_standing(name, runs) for name, runs in found.items()]
 
 
-def step_times(steps: Sequence[FightStep]) -> dict[str, float]:
-    """Return the median over the seeds of the seconds a step, by contender."""
+def step_times(steps: Sequence[FightStep]) -> dict[str, list[float]]:
+    """Return the seconds a step of each seed, by contender."""
     found: dict[str, list[float]] = {}
     for (name, _), run in _runs(steps).items():
         if run[-1].step:
             found.setdefault(name, []).append(run[-1].seconds / run[-1].step)
-    return {name: median(times) for name, times in found.items()}
+    return found
 
 
 def seconds_end(steps: Sequence[FightStep]) -> float:

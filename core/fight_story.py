@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from core.fair_fight import FightStep
-from core.fight_config import LOOK_EVERY, TRANSFORMER, FightConfig
+from core.fight_config import LOOK_EVERY, NUM_TESTED, TRANSFORMER, FightConfig
 from core.fight_results import Standing, rulers, standings, step_times
 from core.grid_story import HALF, LEARNED, duration
 
 FLOOR = 1e-16  # of the ruler; a number in single precision hardly tells more
 _HARDLY = 1e-8  # a gradient below it is next to nothing beside single precision
+_LEAST = 2.0**-126  # the smallest normal number in single precision
 
 
 def sentences(steps: Sequence[FightStep], against: str = "seconds") -> list[str]:
@@ -65,20 +67,22 @@ def hard_sentence(found: Sequence[Standing]) -> str | None:
 def cost_sentence(found: Sequence[Standing], against: str = "seconds") -> str | None:
     """Return what 95 % cost those who came there with every seed, the first first.
 
+    Each cost is told with its own ends over the seeds: the seed of the median steps is
+    not the one of the median seconds.
+
     Args:
         found: How the contenders stand.
         against: "steps", or "seconds", which are told beside the steps.
     """
-    costs = {s.name: s.median_reached for s in found if s.median_reached}
-    if not costs:
+    learned = [standing for standing in found if standing.learned]
+    if not learned:
         return None
-    timed = against == "seconds"
-    said = (
-        f"{name} {steps:.0f} steps" + (f", {seconds:.1f} s" if timed else "")
-        for name, (steps, seconds) in sorted(costs.items(), key=lambda c: c[1][timed])
-    )
+    learned.sort(key=lambda standing: median(standing.costs(against)))
+    said = (f"{standing.name} {_cost(standing, against)}" for standing in learned)
+    several = max(len(standing.accuracies) for standing in learned) > 1
+    over = ", median over seeds (least to most)" if several else ""
     return (
-        f"To {100 * LEARNED:.0f} %, looked for every {LOOK_EVERY} steps, median: "
+        f"To {100 * LEARNED:.0f} %, looked for every {LOOK_EVERY} steps{over}: "
         f"{'; '.join(said)}."
     )
 
@@ -102,7 +106,7 @@ def ruler_sentence(read: Mapping[str, Sequence[float]]) -> str:
     if not ratios:
         return f"|∂loss/∂x₀|: {'; '.join(said)}."
     least = min(ratios, key=lambda name: ratios[name])
-    share = _small(ratios[least])
+    share = _small(ratios[least], _LEAST / read[least][-1])
     return (
         f"|∂loss/∂x₀|, where the marker stands: {'; '.join(said)}. In {least} it is "
         f"{share} times that of the last token."
@@ -185,20 +189,20 @@ def table_rows(
     """
     reference = config.cell().config(0).model.num_parameters
     found = {standing.name: standing for standing in standings(steps)}
-    times = step_times(steps)
+    paces = step_times(steps)
     rows: list[tuple[str, ...]] = []
     for contender in config.contenders:
         count = config.num_parameters(contender)
         what = "d_model" if contender.model == TRANSFORMER else "hidden"
         standing = found.get(contender.name)
-        time = times.get(contender.name)
+        times = paces.get(contender.name)
         rows.append(
             (
                 contender.name,
                 f"{what} {config.hidden_size(contender)}",
                 f"{count:,}",
                 f"{count / reference:.3f}",
-                "–" if time is None else f"{1000 * time:.1f} ms",
+                "–" if not times else _over_seeds([1000 * t for t in times], "ms"),
                 "–" if standing is None else _range(standing.accuracies),
             )
         )
@@ -234,7 +238,8 @@ def recipe_sentence(config: FightConfig) -> str:
     """Return how all contenders are trained."""
     return (
         f"Every batch is the same for all: {config.batch_size} sequences of "
-        f"{config.seq_len} tokens; Adam at {config.learning_rate:g}."
+        f"{config.seq_len} tokens; Adam at {config.learning_rate:g}. "
+        f"Tested on {NUM_TESTED} others."
     )
 
 
@@ -261,8 +266,26 @@ def _range(shares: Sequence[float]) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def _small(number: float) -> str:
-    return "0" if number == 0 else f"{number:.0e}" if number < 1e-3 else f"{number:.2g}"
+def _cost(standing: Standing, against: str) -> str:
+    steps = _over_seeds(standing.costs("steps"), "steps", digits=0)
+    if against == "steps":
+        return steps
+    return f"{_over_seeds(standing.costs('seconds'), 's')}, in {steps}"
+
+
+def _over_seeds(values: Sequence[float], unit: str, digits: int = 1) -> str:
+    """Return the median over the seeds, and between what ends the seeds lie."""
+    low, middle, high = (
+        f"{value:.{digits}f}" for value in (min(values), median(values), max(values))
+    )
+    return f"{middle} {unit}" if low == high else f"{middle} {unit} ({low} to {high})"
+
+
+def _small(number: float, least: float = _LEAST) -> str:
+    """Return a number of at least 0 in few digits; below ``least`` it is not known."""
+    if number < least:
+        return f"less than {least:.1e}"
+    return f"{number:.0e}" if number < 1e-3 else f"{number:.2g}"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -60,12 +60,13 @@ def _spread(means: Sequence[float]) -> float:
 def _answer_order(means: Means) -> int:
     first = min(means["none", mask, "first"] for mask in ("no", "yes"))
     masked, plain = means["none", "yes", "mean"], means["none", "no", "mean"]
-    blind = max(plain, means["none", "no", "last"])
-    if max(first, masked, plain) - min(first, masked, plain) < _ALIKE:
+    lasts = [means["none", mask, "last"] for mask in ("no", "yes")]
+    blind = max(plain, *lasts)
+    if _spread([first, masked, plain, *lasts]) < _ALIKE:
         return 1
     if first >= masked > blind:
         return 0
-    return 2 if min(plain, masked) > first else 3
+    return 2 if min(plain, masked) >= max(first, *lasts) else 3
 
 
 @_of_means
@@ -144,15 +145,19 @@ def _answer_depth(means: Means) -> int:
 _OTHERWISE = ("Another ranking", "The runs show one of the rankings above.")
 QUESTIONS = {
     "order": Question(
-        "Without positions, from best to worst?",
+        "Without positions, how do the readouts rank?",
         (
-            ("Readout first, then mean under a causal mask, then mean without", ""),
+            (
+                "Best: position 0. Second: the mean under a causal mask. Behind: the "
+                "mean without a mask, and the last position",
+                "",
+            ),
             (
                 "All alike: no positions, no order",
                 "A causal mask leaks order, and position 0 holds the marker.",
             ),
             (
-                "Mean first: it reads every token",
+                "Best: the mean, with a mask or without. It reads every token",
                 "The mean gives the marker the same share as every noise token.",
             ),
             _OTHERWISE,
@@ -162,9 +167,9 @@ QUESTIONS = {
     "order_normal": Question(
         "Now noise is normal, often beyond ±1. Without positions, who beats 60 %?",
         (
-            ("Readout first, and the mean under a causal mask", ""),
+            ("The readout at position 0, and the mean under a causal mask", ""),
             (
-                "Readout first alone",
+                "The readout at position 0 alone",
                 "Under a causal mask position 0 sees itself alone: it stands out.",
             ),
             (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from core.grid_cell import Cell, GridStep, Result, middle, watch_cell
-from core.grid_presets import cell_words, short_words
+from core.grid_presets import FACTORS, cell_words, short_words
 
 LEARNED = 0.95
 HALF = (0.4, 0.6)
@@ -49,7 +49,7 @@ class Summary(NamedTuple):
         return all(HALF[0] <= share <= HALF[1] for share in self.values("accuracy"))
 
 
-Point = tuple[str, str, str, tuple[float, ...], str]
+Point = tuple[str, str, tuple[float, ...], str]
 
 
 def summaries(results: Sequence[Result]) -> list[Summary]:
@@ -149,6 +149,11 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
+def earlier_sentence(name: str) -> str:
+    """Return that a table stays which came before one that was refused."""
+    return f"What stands below is of your earlier table, {name}."
+
+
 def brought_sentence(own: int, total: int) -> str:
     """Return how many runs of a table from elsewhere belong to a grid."""
     rest = total - own
@@ -158,7 +163,7 @@ def brought_sentence(own: int, total: int) -> str:
 
 def left_sentence(done: int, total: int, elapsed: float, latest: str) -> str:
     """Return how far a grid that runs is, and how long the rest takes at this pace."""
-    if done == total or not done:
+    if not done:
         return latest
     left = elapsed * (total - done) / done
     return f"{latest} About {duration(left)} of computing left."
@@ -210,7 +215,8 @@ def points(
         measure: See ``MEASURES``.
 
     Returns:
-        The points, the names of the colours, and the places side by side.
+        The points, and the places side by side with the name of the colour of each:
+        first these names, then the places.
     """
     across, colour = axes
     rest = [name for name in factors if name != across]
@@ -218,16 +224,15 @@ def points(
     def series(cell: Cell) -> str:
         if colour is None:
             return "all cells"
-        return cell_words(cell, [colour]) or f"{cell.model} (has none)"
+        return cell_words(cell, [colour]) or f"has no {FACTORS[colour]}"
 
     def place(cell: Cell) -> str:
         ordered = sorted(rest, key=lambda name: name != colour)
-        return cell_words(cell, ordered)
+        return cell_words(cell, ordered) or series(cell)
 
     found = [
         (
             short_words(summary.cell, across),
-            series(summary.cell),
             place(summary.cell),
             summary.values(measure),
             cell_words(summary.cell, factors),
@@ -236,12 +241,8 @@ def points(
     ]
     names = dict.fromkeys(map(series, grid))
     by_colour = sorted(grid, key=lambda cell: list(names).index(series(cell)))
-    return found, tuple(names), tuple(dict.fromkeys(map(place, by_colour)))
-
-
-def places_sentence(places: Sequence[str]) -> str:
-    """Return which cell stands where among those of one level."""
-    return f"Side by side, from left to right: {'; '.join(places)}."
+    named = {place(cell): series(cell) for cell in by_colour}
+    return found, tuple(named.values()), tuple(named)
 
 
 def reach_sentence(learned: int, total: int, near_half: Sequence[str]) -> str:

@@ -102,6 +102,18 @@ def parse_grid(text: str) -> GridTable:
     return GridTable({k: v for k, _, v in head if v}, tuple(results.values()))
 
 
+def brought_runs(content: bytes) -> tuple[Result, ...]:
+    """Return the runs of a file that somebody brings.
+
+    Raises:
+        ValueError: As ``decode`` and ``parse_grid``, or if it holds no run.
+    """
+    results = parse_grid(decode(content)).results
+    if not results:
+        raise RefusedError("the table holds no run: below the columns stands no row")
+    return results
+
+
 def decode(content: bytes) -> str:
     """Return the text of a file that somebody brings.
 

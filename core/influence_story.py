@@ -13,7 +13,7 @@ from torch import Tensor
 from core import captions
 from core.influence import Influences
 from core.models import ClassifierConfig
-from core.reading import Reading
+from core.reading import NUM_SEQUENCES, Reading
 from core.reading_story import of_head, percent, share
 
 _AMONG = 5  # inputs that move the answer most
@@ -79,15 +79,26 @@ def largest_input(reading: Reading, layer: int, head: int) -> int | None:
     return int(row.argmax()) if row.any() else None
 
 
-def correlation_rows(found: Influences) -> list[list[str]]:
-    """Return each measure of influence with its rank correlation with the weight."""
-    rows = []
+def correlation_sentence(found: Influences) -> str:
+    """Return the rank correlation of each measure of influence with the weight."""
+    said = []
     for measure in measures(found)[1:]:
         found_at = found.correlations[measure.key]
         size = ", by size" if measure.signed else ""
-        shown = "not defined" if found_at is None else f"**{found_at:+.2f}**"
-        rows.append([f"{measure.title.capitalize()}{size}", shown])
-    return rows
+        shown = "not defined" if found_at is None else f"{found_at:+.2f}"
+        said.append(f"{measure.title.lower()}{size} {shown}")
+    return f"Rank correlation with the weight: {'; '.join(said)}."
+
+
+def cls_sentence(reading: Reading, layer: int, head: int) -> str:
+    """Return how much of the readout's row lies on CLS, "" where there is none."""
+    if len(reading.labels) == len(reading.inputs):
+        return ""
+    cls = of_head(reading.rows, layer, head)[0]
+    return (
+        f"CLS itself holds {share(cls)} of this row; the panel shows the inputs, "
+        f"{share(1 - cls)} in all."
+    )
 
 
 def influence_sentence(found: Influences, name: str) -> str:
@@ -154,13 +165,56 @@ def off_choices(config: ClassifierConfig) -> dict[str, frozenset[tuple[int, int]
 
 
 def off_sentence(before: float, after: float, picked: Sequence[str], count: int) -> str:
-    """Return what switching off did to the accuracy."""
+    """Return what switching off did to the accuracy, and on how many sequences."""
+    on = _tested_words(count)
     if not picked:
-        return f"Nothing is off: {percent(before)} of {count:,} test sequences right."
+        return f"Nothing is off: {percent(before)} right of {on}."
     return (
         f"Off: {'; '.join(picked)}. Test accuracy {percent(before)} before, "
-        f"{percent(after)} after, on {count:,} test sequences; nothing is trained "
-        "again."
+        f"{percent(after)} after, on {on}; nothing is trained again."
+    )
+
+
+def _tested_words(count: int) -> str:
+    """Return how many test sequences are answered, and why not all of them."""
+    if count == NUM_SEQUENCES:
+        return f"all {count:,} test sequences"
+    return (
+        f"the first {count:,} of {NUM_SEQUENCES:,} test sequences, as many as are "
+        "answered while you wait"
+    )
+
+
+def more_off_sentence(
+    heads: Tensor, layers: Tensor, off: frozenset[tuple[int, int]], after: float
+) -> str:
+    """Return that less off is worse, "" where no part of what is off is worse.
+
+    Args:
+        heads: Accuracies with one head off at a time, (L, H), in [0, 1].
+        layers: Accuracies with one layer off at a time, (L,).
+        off: Pairs (layer, head) that are off together, both from 0.
+        after: Accuracy with all of them off, on the same sequences.
+    """
+    num_heads = heads.shape[1]
+    parts = {
+        f"layer {i + 1}, head {h + 1}": (frozenset({(i, h)}), heads[i, h])
+        for i, h in off
+    }
+    for i, accuracy in enumerate(layers):
+        whole = frozenset((i, h) for h in range(num_heads))
+        parts[f"layer {i + 1}"] = whole, accuracy
+    worse = {
+        name: float(accuracy)
+        for name, (part, accuracy) in sorted(parts.items())
+        if part < off and float(accuracy) < after
+    }
+    if not worse:
+        return ""
+    name = min(worse, key=lambda each: worse[each])
+    return (
+        f"More off is not always worse: {name} alone off leaves "
+        f"{percent(worse[name])}, all that is off here {percent(after)}."
     )
 
 

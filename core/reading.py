@@ -14,6 +14,7 @@ from core.training import TEST_SEED
 NUM_SEQUENCES = 1000  # as many as a run of the marker task is tested on
 MAX_MAP_CELLS = 10_000_000  # of all maps of one sequence
 _TOKENS_AT_ONCE = 4096
+_ASKED = 8  # sequences that tell whether a model answers with numbers
 
 
 class Reading(NamedTuple):
@@ -152,6 +153,16 @@ def marker_sequences(
     )
     inputs, targets = (values[:count] for values in samples)
     return inputs, targets
+
+
+@one_thread()
+def answers_in_numbers(model: TransformerClassifier) -> bool:
+    """Return whether a model answers the first test sequences with numbers.
+
+    A model that has diverged does not, even where each of its weights is a number.
+    """
+    inputs, _ = marker_sequences(model.config, _ASKED)
+    return bool(logits_of(model, inputs).isfinite().all())
 
 
 @torch.no_grad()

@@ -30,14 +30,18 @@ _READERS = {
 }
 
 
-def run_words(trained: TrainedModel, whose: str) -> str:
-    """Return whose maps these are, and the model's steps, accuracy and size."""
+def run_words(trained: TrainedModel, whose: str, *, sound: bool) -> str:
+    """Return whose maps these are, and the model's steps, accuracy and size.
+
+    One that is not sound, whose answers are no numbers, has no accuracy.
+    """
     config = trained.config
-    measured = (
-        "test accuracy not measured"
-        if trained.accuracy is None
-        else f"test accuracy {percent(trained.accuracy)}"
-    )
+    if not sound:
+        measured = "no test accuracy"
+    elif trained.accuracy is None:
+        measured = "test accuracy not measured"
+    else:
+        measured = f"test accuracy {percent(trained.accuracy)}"
     parts = [
         whose,
         _counted(trained.steps, "training step"),
@@ -51,9 +55,14 @@ def run_words(trained: TrainedModel, whose: str) -> str:
     return " · ".join(parts)
 
 
-def doubts(trained: TrainedModel) -> list[str]:
-    """Return what a reader of these maps has to know first; none of a sound run."""
-    said = []
+def doubts(trained: TrainedModel, *, sound: bool) -> list[str]:
+    """Return what a reader of these maps has to know first; none of a good run.
+
+    Of one that is not sound there are no maps to read.
+    """
+    said: list[str] = []
+    if not sound:
+        return said
     if trained.accuracy is not None and trained.accuracy < _LEARNED:
         said.append(
             "This run has not learned the task: it answers "
@@ -157,15 +166,17 @@ def answer_sentence(reading: Reading) -> str:
     )
 
 
-def row_sentences(reading: Reading, config: ClassifierConfig) -> list[str]:
+def row_sentences(
+    reading: Reading, config: ClassifierConfig, *, head: int = MEAN
+) -> list[str]:
     """Return, layer by layer, where the readout reads, beside the same for every key.
 
-    The rows are means over the heads.
+    The rows are those of one head in every layer, or the means over all heads.
     """
     layers = [
-        f"{map_name(layer, MEAN, config.num_heads)}: {reader(config)} reads "
-        f"{peak_words(rows.mean(dim=0), reading)}."
-        for layer, rows in enumerate(reading.rows, start=1)
+        f"{map_name(layer, head, config.num_heads)}: {reader(config)} reads "
+        f"{peak_words(of_head(reading.rows, layer, head), reading)}."
+        for layer in range(1, config.num_layers + 1)
     ]
     even = share(1 / len(reading.labels))
     return [*layers, f"Dashed: the same weight for each of the keys, {even}."]

@@ -31,10 +31,13 @@ elif grid is not None:
         else:
             bench_view.draw(grid, shipped, shown)
             bench_predict.ask(grid, shipped)
-    brought = bench_own.brought()
-    with parts.explained():
-        if brought:
-            bench_view.draw_brought(grid, shown, brought)
+    runs_place, table_place = bench_view.places(grid)
+    with table_place:
+        brought = bench_own.brought()
+        with parts.explained():
+            if brought:
+                bench_view.draw_brought(grid, shown, brought)
+    with runs_place, parts.explained():
         bench_view.run_here(grid, shown, brought)
     bench_view.inside(grid)
 parts.try_it(

@@ -273,10 +273,8 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         f"experiments: {measure}": (
             experiments,
             {"measure": measure, "series": ("pre", "post"), "places": ("a", "b")},
-            experiments_frame(
-                [("2", "pre", "a", (0.5, 1.0), "c"), ("12", "post", "b", (0.7,), "d")]
-            ),
-            experiments_frame([("2", "post", "b", (0.25,), "e")]),
+            experiments_frame([("2", "a", (0.5, 1.0), "c"), ("12", "b", (0.7,), "d")]),
+            experiments_frame([("2", "b", (0.25,), "e")]),
         )
         for measure in ("accuracy", "moved", "loss")
     },

@@ -18,6 +18,7 @@ from core.fair_fight import (
     write_fights,
 )
 from core.fight_config import (
+    NUM_TESTED,
     Contender,
     FightConfig,
     cell_parameters,
@@ -26,6 +27,7 @@ from core.fight_config import (
     look_steps,
 )
 from core.fight_results import standings
+from core.tasks import marker_task
 from core.threads import one_thread
 from core.training import TEST_SEED
 
@@ -214,6 +216,14 @@ def test_equal_parameters_are_within_one_percent_of_the_transformer():
 def test_a_race_that_cannot_be_run_is_refused_with_its_numbers(values, words):
     with pytest.raises(ValueError, match=words):
         FightConfig(**values)
+
+
+@pytest.mark.parametrize("seq_len", [10, 60, 300])
+def test_one_answer_for_all_test_sequences_is_right_about_half_the_time(seq_len):
+    training = FightConfig(seq_len=seq_len).training(0)
+    assert training.num_tested == NUM_TESTED
+    _, targets = marker_task(NUM_TESTED, seq_len, seed=TEST_SEED)
+    assert 0.46 < targets.mean().item() < 0.54
 
 
 def test_a_forget_bias_needs_a_forget_gate():

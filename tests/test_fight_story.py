@@ -48,15 +48,35 @@ def test_the_sentences_sort_who_learned_who_did_not_and_who_was_in_between():
         "LSTM +3; near a coin flip (40 to 60 %): LSTM; RNN at 55.0 to 100.0 %.",
         "The same LSTM with forget bias +3 stands at 96.0 to 98.0 %: from its default "
         "start the task is hard, not impossible.",
-        "To 95 %, looked for every 20 steps, median: Transformer 30 steps, 15.0 s; "
-        "LSTM +3 20 steps, 40.0 s.",
+        "To 95 %, looked for every 20 steps, median over seeds (least to most): "
+        "Transformer 15.0 s (10.0 to 20.0), in 30 steps (20 to 40); LSTM +3 40.0 s, "
+        "in 20 steps.",
     ]
+
+
+def test_each_cost_keeps_its_own_ends_where_the_seeds_differ_in_pace():
+    shares = [0.5, 0.5, 1.0], [0.5, 1.0], [0.5, 1.0]
+    paces = zip((0.5, 3.0, 0.25), shares, strict=True)
+    runs = [
+        step._replace(seed=seed)
+        for seed, (pace, run) in enumerate(paces)
+        for step in looks("GRU", run, pace=pace)
+    ]
+    # (40 steps, 20 s), (20 steps, 60 s), (20 steps, 5 s): no seed took 20 and 20.
+    assert sentences(runs)[-1].endswith(
+        ": GRU 20.0 s (5.0 to 60.0), in 20 steps (20 to 40)."
+    )
+    ((_, _, _, _, pace, _), *_) = table_rows(FightConfig((contenders()[3],)), runs)
+    assert pace == "500.0 ms (250.0 to 3000.0)"
 
 
 def test_seconds_are_told_only_where_they_are_drawn():
     assert sentences(RACE, "steps")[-1] == (
-        "To 95 %, looked for every 20 steps, median: LSTM +3 20 steps; "
-        "Transformer 30 steps."
+        "To 95 %, looked for every 20 steps, median over seeds (least to most): "
+        "LSTM +3 20 steps; Transformer 30 steps (20 to 40)."
+    )
+    assert sentences(FAST[:3], "steps")[-1] == (
+        "To 95 %, looked for every 20 steps: Transformer 20 steps."
     )
 
 
@@ -111,7 +131,14 @@ def test_the_ruler_sentences_give_the_marker_beside_the_last_token():
     assert "In RNN it is 2e-17 times that of the last token." in said
     assert floor_sentence(read) == "Below 1e-16, not drawn: RNN at 2 positions."
     assert floor_sentence({"LSTM +3": read["LSTM +3"]}) is None
-    assert ruler_sentence({"RNN": (0.0, 0.0)}).endswith("RNN 0.")
+
+
+def test_what_single_precision_does_not_hold_is_told_as_less_and_not_as_nothing():
+    said = ruler_sentence({"RNN": (0.0, 0.0)})
+    assert said.endswith("RNN less than 1.2e-38.")
+    said = ruler_sentence({"RNN": (0.0, 0.5), "GRU": (2e-38, 1.0)})
+    assert "RNN less than 1.2e-38; GRU 2e-38." in said
+    assert "In RNN it is less than 2.4e-38 times that of the last token." in said
 
 
 def test_a_small_gradient_at_the_start_is_said_not_to_rule_learning_out():

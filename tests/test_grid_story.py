@@ -111,7 +111,6 @@ def test_runs_that_are_done_are_not_trained_again_and_cost_nothing():
 
 def test_the_time_left_is_that_of_the_steps_to_come():
     assert left_sentence(25, 100, 10.0, "Now.") == "Now. About 30 s of computing left."
-    assert left_sentence(100, 100, 10.0, "Now.") == "Now."
 
 
 def test_the_runs_of_a_grid_are_picked_from_all():
@@ -138,19 +137,23 @@ def test_the_points_follow_the_axes_that_are_picked():
     found, series, places = points(
         cells, grid, factors, ("readout", "causal"), "accuracy"
     )
-    assert series == ("no mask", "causal mask")
+    assert series == ("no mask", "no mask", "causal mask", "causal mask")
     assert places == (
         "no mask, sinusoidal positions",
         "no mask, no positions",
         "causal mask, sinusoidal positions",
         "causal mask, no positions",
     )
-    x, name, place, values, words = found[0]
-    assert (x, name, place) == ("mean", series[0], places[0])
+    x, place, values, words = found[0]
+    assert (x, place) == ("mean", places[0])
     assert values == (0.75,)
     assert words == "sinusoidal positions, no mask, readout mean"
     plain = points(cells, grid, factors, ("readout", None), "accuracy")[1]
-    assert plain == ("all cells",)
+    assert set(plain) == {"all cells"}
+    mixed = summaries([run(MEAN, 0.75), run(RNN, 0.5)])
+    of = ("model", "readout"), ("model", "readout"), "accuracy"
+    lacking = points(mixed, [MEAN, RNN], *of)
+    assert lacking[1:] == (("readout mean", "has no readout"),) * 2
 
 
 def test_the_recipe_leaves_out_what_varies():
@@ -184,6 +187,18 @@ def test_what_ranks_without_positions_is_worked_out_from_the_runs(
             share = masked
         runs.append(run(cell, 1.0 if cell.positional != "none" else share))
     assert right_choice(preset, summaries(runs)) == right
+
+
+@pytest.mark.parametrize(("last", "right"), [(0.7, 0), (0.95, 3)])
+def test_the_last_position_under_a_mask_counts_in_the_ranking(last, right):
+    runs = []
+    for cell in PRESETS["order"].cells:
+        share = {"first": 1.0, "last": 0.7, "mean": 0.7}[cell.readout]
+        if cell.causal:
+            share = {"first": 1.0, "last": last, "mean": 0.9}[cell.readout]
+        runs.append(run(cell, share))
+    blind = [r for r in runs if r.cell.positional == "none"]
+    assert right_choice(PRESETS["order"], summaries(blind)) == right
 
 
 def test_heads_rank_only_where_they_differ_by_more_than_their_seeds():

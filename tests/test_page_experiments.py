@@ -54,6 +54,11 @@ def rows_of(chart):
     return convert_arrow_bytes_to_pandas_df(data.data.data)
 
 
+def first_words(rows) -> set[str]:
+    """The levels of the colour: the first words on a place."""
+    return {place.split(",")[0] for place in rows["place"]}
+
+
 def test_the_presets_of_the_page_are_those_of_the_command():
     named = {preset.name: preset.title for preset in PRESETS.values()}
     own = {"own": "A grid of your own"}
@@ -100,7 +105,7 @@ def test_the_two_noises_are_compared_once_both_grids_are_shown():
 def test_norm_colours_the_grid_of_depth_from_the_start():
     app = open_bench(grid=PRESETS["depth"].title)
     assert app.selectbox(key="bench_colour").value == "norm"
-    assert set(rows_of(charts_of(app)[0])["series"]) == {"pre-norm", "post-norm"}
+    assert first_words(rows_of(charts_of(app)[0])) == {"pre-norm", "post-norm"}
 
 
 def test_a_reload_keeps_what_was_shown():
@@ -135,7 +140,7 @@ def test_the_picture_holds_every_shipped_cell_and_follows_the_axes():
     assert_sound(app)
     rows = rows_of(charts_of(app)[0])
     assert set(rows["x"]) == {"no", "yes"}
-    assert set(rows["series"]) == {"readout mean", "readout last", "readout first"}
+    assert first_words(rows) == {"readout mean", "readout last", "readout first"}
     moved = sorted(cell.mean("moved") for cell in cells)
     assert sorted(rows["mean"]) == pytest.approx(moved)
 
@@ -180,6 +185,12 @@ def test_a_grid_run_here_states_its_budget_and_stands_apart(monkeypatch):
     assert len(rows) == 12
     assert rows["mean"][0] == pytest.approx(first.accuracy, abs=0.02)
     assert len(app.get("download_button")) == 2
+    own = [grid_cell.run_cell(cell, 0) for cell in tiny.cells]
+    for sentence in grid_story.sentences(grid_story.summaries(own), tiny.factors):
+        assert sentence in text_of(app)
+    assert not re.search(r"step \d+ of \d+", text_of(app))
+    (bar,) = app.get("progress")
+    assert re.match(r"732 of 732 training steps and measurements", bar.proto.text)
 
 
 @pytest.mark.parametrize("grid", ["<script>", "", "9" * 400, "\u202e"])
@@ -240,6 +251,32 @@ def test_a_damaged_table_gets_a_sentence_and_what_was_shown_stays():
     assert refusal.startswith("line 2, column accuracy: it must be a number, got")
     assert len(charts_of(app)) == 2
     assert "Your table: 1 of its 1 run" in text_of(app)
+    assert "What stands below is of your earlier table, own.csv." in text_of(app)
+
+
+def test_a_table_without_a_run_is_refused_and_the_earlier_one_stays():
+    cell = PRESETS["heads"].cells[0]
+    good = grid_text({}, [grid_cell.Result(cell, 0, 200, 0.5, 0.75, 0.5)])
+    app = upload(open_bench(grid=PRESETS["heads"].title), grid_text({}, []))
+    assert "the table holds no run" in app.error[0].value
+    assert "earlier table" not in text_of(app)
+    upload(app, good)
+    assert not app.error
+    upload(app, grid_text({}, []))
+    assert "the table holds no run" in app.error[0].value
+    assert "earlier table, own.csv." in text_of(app)
+    assert len(charts_of(app)) == 2
+
+
+def test_each_place_beside_another_has_a_shape_of_its_own_and_its_level_colour():
+    app = open_bench()
+    point = json.loads(charts_of(app)[0].spec)["layer"][-1]["encoding"]
+    shape, colour = point["shape"], point["color"]
+    assert shape["field"] == colour["field"] == point["xOffset"]["field"] == "place"
+    assert len(set(shape["scale"]["range"])) == 4
+    one, two, three, four = colour["scale"]["range"]
+    assert one == two != three == four
+    assert shape["scale"]["domain"] == point["xOffset"]["scale"]["domain"]
 
 
 def test_a_table_that_is_taken_out_stays_until_it_is_forgotten():
@@ -268,6 +305,8 @@ def test_a_grid_of_ones_own_states_its_cells_and_runs():
     assert_sound(app)
     (bar,) = app.get("progress")
     assert bar.proto.text.startswith("4 cells × 1 seed = 4 runs")
+    kinds = [element.type for element in app.main]
+    assert kinds.index("progress") < kinds.index("file_uploader")
     app.multiselect(key="bench_num_heads").set_value(["heads 4", "heads 8"]).run()
     assert_sound(app)
     assert app.get("progress")[0].proto.text.startswith("8 cells")
@@ -281,4 +320,4 @@ def test_a_grid_too_large_or_empty_is_refused_with_its_numbers():
     assert "make 20 cells; at most 16 are allowed" in app.error[0].value
     app.multiselect(key="bench_num_heads").set_value([]).run()
     assert not app.exception
-    assert "heads needs at least one level" in app.error[0].value
+    assert "Heads needs at least one level" in app.error[0].value

@@ -169,6 +169,8 @@ def test_a_race_run_here_stands_beside_the_shipped_one(monkeypatch):
     rows = rows_of(charts_of(app)["Run here"])
     assert set(rows["series"]) == {"Transformer", "RNN", "LSTM", "GRU", "LSTM +1"}
     assert "After 20 steps, 1 seed." in text_of(app)
+    done = app.get("progress")[0].proto.text
+    assert done.startswith("110 of 110 steps and looks")  # 5 models, 20 + 2 each
     assert "Seconds are measured here" in text_of(app)
 
 
@@ -207,7 +209,7 @@ def test_no_model_is_refused_in_a_sentence():
     app = open_fight()
     app.multiselect(key="fight_models").set_value([]).run()
     assert not app.exception
-    assert "contenders must be at least one" in app.error[0].value
+    assert app.error[0].value == r"Models needs at least one\."
     assert "Shipped" in charts_of(app)
 
 

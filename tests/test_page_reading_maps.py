@@ -1,12 +1,13 @@
 """The page on attention maps: whose maps, what they give the marker, what moves."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import ablation, influence, influence_story, reading, reading_story, trained
-from pages._ui import catalogue, reading_off, reading_view
+from pages._ui import catalogue, map_view, reading_off, reading_view
 from tests.test_page_marker_task import PAGE as MARKER
 from tests.test_page_marker_task import SMALL, press, text, wait_for
 from tests.test_pages import assert_sound, open_page
@@ -54,6 +55,26 @@ def test_every_map_says_whether_it_is_one_head_or_the_mean():
         assert f"{name}, the largest weight of the map" in text(app)
 
 
+def test_the_cells_of_a_map_are_saved_under_the_names_of_the_page(monkeypatch):
+    saved = []
+
+    def button(label, data, **_):
+        saved.append((label, data))
+
+    monkeypatch.setattr(map_view.st, "download_button", button)
+    open_reading(reading_view.MAPS)
+    (cells,) = (data() for label, data in saved if label == "Cells as CSV")
+    names = [line.split(",")[:2] for line in cells.splitlines()]
+    assert names[:3] == [["query", "key"], ["CLS", "CLS"], ["CLS", "0"]]
+    assert names[-1] == ["59", "59"]
+
+
+def test_the_rows_of_the_chosen_head_are_told_and_not_their_mean():
+    shown = text(open_reading(reading_layer="1", reading_head="4"))
+    assert "Layer 1, head 4: CLS reads" in shown
+    assert "mean of 4 heads: CLS reads" not in shown
+
+
 def test_next_steps_through_heads_and_layers_and_goes_on_from_the_end():
     app = open_reading(reading_view.MAPS, reading_layer="1", reading_head="4")
     assert titles(press(app, "Next")) == ["Layer 2, head 1"]
@@ -98,6 +119,9 @@ def test_the_experiment_shows_a_head_whose_largest_weight_is_not_what_moves_most
     name = reading_story.map_name(case.layer + 1, case.head + 1, 4)
     assert influence_story.influence_sentence(found, name) in text(app)
     assert "The answer is flat here" in text(app)
+    assert influence_story.cls_sentence(seen, case.layer + 1, case.head + 1) in text(
+        app
+    )
     assert len(titles(app)) == 4
 
 
@@ -148,6 +172,32 @@ def test_switching_off_a_layer_shows_the_accuracy_without_it():
     assert app.metric[0].value == "100 %"
     assert app.metric[1].value == reading_story.percent(after)
     assert after < 0.95
+
+
+def test_two_things_off_that_do_better_than_one_of_them_are_said_to():
+    app = open_reading(reading_view.OFF)
+    picked = ["layer 2", "layer 1, head 4"]
+    app.multiselect(key="reading_off").set_value(picked).run()
+    assert_sound(app)
+    assert "More off is not always worse: layer 2 alone off leaves" in text(app)
+
+
+def test_a_run_that_answers_no_numbers_is_refused_in_one_sentence(monkeypatch):
+    lost = trained.read_shipped()
+    weights = {name: values * float("nan") for name, values in lost.weights.items()}
+    lost = lost._replace(weights=weights, accuracy=0.532)
+    held = SimpleNamespace(newest_answer=lambda _: lost)
+    monkeypatch.setattr(reading_view.leases, "find", lambda _: held)
+    app = open_page(PAGE, reading_source="yours", reading_view=reading_view.OFF)
+    (refusal,) = app.error
+    assert "no longer made of numbers" in refusal.value
+    assert not app.info
+    assert not app.metric
+    assert "53.2" not in text(app)
+    assert "Your run · 756 training steps · no test accuracy" in text(app)
+    press(app, "Switch off the attention of layer 1: what is left?")
+    assert_sound(app)
+    assert "Shipped run" in text(app)
 
 
 def test_a_model_of_many_heads_is_switched_off_one_choice_at_a_time(monkeypatch):

@@ -8,6 +8,7 @@ from core.models import ClassifierConfig, TransformerClassifier
 from core.reading import (
     MAX_MAP_CELLS,
     NUM_SEQUENCES,
+    answers_in_numbers,
     marker_sequences,
     read_many,
     read_sequence,
@@ -111,3 +112,12 @@ def test_maps_too_large_to_hold_are_refused_with_their_number():
         read_sequence(model, sequence=0)
     with pytest.raises(RefusedError, match=f"maps of {cells:,} weights; at most"):
         read_many(model, count=2)
+
+
+def test_a_model_that_has_diverged_answers_no_numbers_though_its_weights_are_some():
+    model = model_of()
+    assert answers_in_numbers(model)
+    for values in model.parameters():
+        values.mul_(1e30)
+    assert all(values.isfinite().all() for values in model.parameters())
+    assert not answers_in_numbers(model)

@@ -52,6 +52,13 @@ def test_a_row_names_its_peak_and_what_the_marker_gets():
     )
 
 
+def test_the_rows_of_a_chosen_head_are_told_as_its_own():
+    (layer, _) = reading_story.row_sentences(READING, CONFIG, head=1)
+    assert layer == (
+        "Layer 1, head 1: CLS reads most from CLS, 50.0 %, and 25.0 % from the marker."
+    )
+
+
 def test_a_map_is_one_head_or_the_mean_and_says_which():
     torch.testing.assert_close(reading_story.of_head(ROWS, 1, 2), ROWS[0, 1])
     torch.testing.assert_close(reading_story.of_head(ROWS, 1, 0), ROWS[0].mean(dim=0))
@@ -69,14 +76,14 @@ def test_the_answer_is_called_right_only_where_it_is():
 
 
 def test_a_run_that_has_not_learned_is_said_to_be_such():
-    assert reading_story.doubts(trained()) == []
-    (learned,) = reading_story.doubts(trained(accuracy=0.51))
+    assert reading_story.doubts(trained(), sound=True) == []
+    (learned,) = reading_story.doubts(trained(accuracy=0.51), sound=True)
     assert "has not learned the task: it answers 51.0 % right" in learned
 
 
 def test_the_first_row_of_a_causal_map_is_named_as_it_stands_there():
     said = {
-        readout: reading_story.doubts(trained(causal=True, readout=readout))
+        readout: reading_story.doubts(trained(causal=True, readout=readout), sound=True)
         for readout in ("cls", "first", "last", "mean")
     }
     assert said["last"] == said["mean"]
@@ -102,6 +109,14 @@ def test_maps_that_are_no_numbers_are_refused_with_a_sentence():
             reading_story.require_sound(diverged)
 
 
+def test_no_accuracy_is_told_of_answers_that_are_no_numbers():
+    lost = trained(accuracy=0.532, causal=True)
+    said = reading_story.run_words(lost, "Your run", sound=False)
+    assert "no test accuracy" in said
+    assert "53.2" not in said
+    assert reading_story.doubts(lost, sound=False) == []
+
+
 def test_several_sequences_give_mean_and_spread_at_the_marker():
     spread = torch.tensor([[[0.0, 0.1, 0.0], [0.0, 0.3, 0.0]]])
     maps = ROWS[:, :, None].expand(1, 2, 3, 3)
@@ -114,7 +129,9 @@ def test_several_sequences_give_mean_and_spread_at_the_marker():
 
 def test_a_single_step_is_called_one():
     one = trained()._replace(steps=1)
-    assert "Your run · 1 training step ·" in reading_story.run_words(one, "Your run")
+    assert "Your run · 1 training step ·" in reading_story.run_words(
+        one, "Your run", sound=True
+    )
 
 
 def test_a_share_is_100_percent_only_where_it_is_all():
@@ -123,7 +140,7 @@ def test_a_share_is_100_percent_only_where_it_is_all():
 
 
 def test_the_accuracy_of_a_run_not_measured_is_not_invented():
-    said = reading_story.run_words(trained(accuracy=None), "Your run")
+    said = reading_story.run_words(trained(accuracy=None), "Your run", sound=True)
     assert said.startswith("Your run · 63 training steps · test accuracy not measured")
 
 
@@ -158,9 +175,21 @@ def test_weight_and_influence_are_told_apart_in_one_sentence():
 def test_a_correlation_without_an_order_is_not_defined():
     found = influences([0.5], [1.0])
     known = found.correlations | {"occlusion": -0.25}
-    rows = influence_story.correlation_rows(found._replace(correlations=known))
-    assert rows[0][1] == "**-0.25**"
-    assert [row[1] for row in rows[1:]] == ["not defined"] * 2
+    said = influence_story.correlation_sentence(found._replace(correlations=known))
+    assert said == (
+        "Rank correlation with the weight: input replaced by noise -0.25; what it "
+        "hands on not defined; gradient × input, by size not defined."
+    )
+
+
+def test_what_lies_on_cls_is_told_beside_the_weights_of_the_inputs():
+    assert influence_story.cls_sentence(READING, 1, 1) == (
+        "CLS itself holds 50.0 % of this row; the panel shows the inputs, 50.0 % in "
+        "all."
+    )
+    assert "CLS itself holds 30.0 %" in influence_story.cls_sentence(READING, 1, 0)
+    without = READING._replace(rows=ROWS[..., 1:], labels=("0", "1"), marker_at=0)
+    assert influence_story.cls_sentence(without, 1, 1) == ""
 
 
 def test_the_largest_input_leaves_cls_out():
@@ -209,6 +238,28 @@ def test_a_table_of_accuracies_names_the_head_that_costs_most():
     assert "layer 2 off leaves 25.0 %" in said
     same = influence_story.ablation_sentence(torch.ones(2, 2), layers, 1.0)
     assert same.startswith("No single head lowers the accuracy")
+
+
+def test_more_off_that_does_better_than_a_part_of_it_is_said_to_do_so():
+    heads, layers = torch.tensor([[1.0, 0.75], [0.5, 1.0]]), torch.tensor([0.75, 0.25])
+    second = frozenset({(1, 0), (1, 1)})
+    said = influence_story.more_off_sentence(heads, layers, second | {(0, 0)}, 0.9)
+    assert said == (
+        "More off is not always worse: layer 2 alone off leaves 25.0 %, all that is "
+        "off here 90.0 %."
+    )
+    for off, after in ((second, 0.25), (second | {(0, 0)}, 0.25), (frozenset(), 1.0)):
+        assert influence_story.more_off_sentence(heads, layers, off, after) == ""
+    said = influence_story.more_off_sentence(heads, layers, second, 0.6)
+    assert "layer 2, head 1 alone off leaves 50.0 %" in said
+
+
+def test_a_test_on_fewer_sequences_says_why_it_is_not_on_all():
+    said = influence_story.off_sentence(1.0, 0.5, ["layer 1"], 644)
+    assert "the first 644 of 1,000 test sequences, as many as are answered" in said
+    assert influence_story.off_sentence(1.0, 1.0, [], 1000) == (
+        "Nothing is off: 100 % right of all 1,000 test sequences."
+    )
 
 
 def test_tests_cost_about_the_time_they_are_given():

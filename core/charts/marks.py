@@ -111,9 +111,13 @@ def number_scale(
     return alt.Scale(type=kind, nice=False, domain=list(ends), **options)
 
 
-def legend(symbol: str | None = None) -> alt.Legend:
-    """Return a legend above the picture, in one row; lines where no symbol is named."""
+def legend(symbol: str | None = None, columns: int | None = None) -> alt.Legend:
+    """Return a legend above the picture; lines where no symbol is named.
+
+    It is one row, or as many as so many columns need.
+    """
     options: dict[str, Any] = {} if symbol is None else {"symbolType": symbol}
+    options |= {} if columns is None else {"columns": columns}
     return alt.Legend(
         title=None,
         orient="top",
@@ -133,6 +137,7 @@ def named_colours(
     colours: tuple[str, ...],
     references: tuple[str, ...] = (),
     symbol: str | None = None,
+    columns: int | None = None,
     dark: bool = False,
 ) -> alt.Color:
     """Return the colour of each named series; references are grey."""
@@ -140,17 +145,21 @@ def named_colours(
     own = (colours * max(1, repeats))[: len(series)]
     grey = (palette(dark).reference,) * len(references)
     scale = alt.Scale(domain=[*series, *references], range=[*own, *grey])
-    return alt.Color(f"{field}:N", scale=scale, legend=legend(symbol))
+    return alt.Color(f"{field}:N", scale=scale, legend=legend(symbol, columns))
 
 
 def named_shapes(
-    field: str, series: tuple[str, ...], references: tuple[str, ...] = ()
+    field: str,
+    series: tuple[str, ...],
+    references: tuple[str, ...] = (),
+    *,
+    columns: int | None = None,
 ) -> alt.Shape:
     """Return a point shape for each series, so that none rests on colour alone."""
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(series))]
     shapes += ["stroke"] * len(references)
     scale = alt.Scale(domain=[*series, *references], range=shapes)
-    return alt.Shape(f"{field}:N", scale=scale, legend=legend())
+    return alt.Shape(f"{field}:N", scale=scale, legend=legend(columns=columns))
 
 
 def level(

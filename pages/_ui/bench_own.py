@@ -1,13 +1,13 @@
 """The bench's own side: a table the visitor brings, a grid the visitor picks."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from pages._ui import parts
 from pages._ui.controls import Controls
 
-_BROUGHT = "bench_brought_runs"  # session key: the runs of the last sound table
+_BROUGHT = "bench_brought_runs"  # session key: the last sound table
 _LEVELS: dict[str, list[Any]] = {
     "model": ["transformer", "rnn", "gru", "lstm", "lstm bias +3"],
     "positional": ["sinusoidal", "learned", "none"],
@@ -25,6 +25,13 @@ _PRESET = {"positional": ["sinusoidal", "none"], "readout": ["cls", "mean"]}
 _LARGEST_FILE = 1  # megabyte
 
 
+class Brought(NamedTuple):
+    """A table that was brought: the name of its file, and its runs."""
+
+    name: str
+    runs: tuple[Any, ...]
+
+
 def brought() -> tuple[Any, ...]:
     """Let a table be brought; return the runs of the last one that was sound."""
     file = st.file_uploader(
@@ -35,8 +42,7 @@ def brought() -> tuple[Any, ...]:
         help="The form is that of the download. Runs it holds are not run again.",
     )
     if file is not None:
-        with parts.explained():
-            _read(file)
+        _read(file)
     elif _BROUGHT in st.session_state:
         # Not at once: a file put in the place of another takes that one out first.
         st.button(
@@ -46,7 +52,8 @@ def brought() -> tuple[Any, ...]:
             on_click=st.session_state.pop,
             args=(_BROUGHT, None),
         )
-    return st.session_state.get(_BROUGHT, ())
+    earlier = st.session_state.get(_BROUGHT)
+    return () if earlier is None else earlier.runs
 
 
 def choose(c: Controls) -> Any:
@@ -65,7 +72,7 @@ def choose(c: Controls) -> Any:
         levels[name] = tuple(words[word] for word in picked)
     if not all(levels.values()):
         empty = next(FACTORS[name] for name, values in levels.items() if not values)
-        parts.refused(f"{empty} needs at least one level")
+        parts.refused(f"{empty.capitalize()} needs at least one level")
         return None
     varying = {name: v for name, v in levels.items() if len(v) > 1}
     fixed = {name: v[0] for name, v in levels.items() if name not in varying}
@@ -79,6 +86,12 @@ def choose(c: Controls) -> Any:
 
 
 def _read(file: Any) -> None:
-    from core.grid_table import decode, parse_grid
+    """Take in a table; where it is refused, say so, and that the earlier one stays."""
+    from core.grid_story import earlier_sentence
+    from core.grid_table import brought_runs
 
-    st.session_state[_BROUGHT] = parse_grid(decode(file.getvalue())).results
+    with parts.explained():
+        st.session_state[_BROUGHT] = Brought(file.name, brought_runs(file.getvalue()))
+        return
+    if _BROUGHT in st.session_state:
+        parts.note(earlier_sentence(st.session_state[_BROUGHT].name))

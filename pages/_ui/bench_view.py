@@ -88,15 +88,20 @@ def choose(c: Controls, preset: Any) -> Shown:
 
 def announce(preset: Any) -> None:
     """Say what a grid compares, before anything of its runs is shown."""
+    st.subheader(GRIDS[preset.name], anchor=False)
+    if preset.name != OWN:  # the controls say the levels of one's own
+        _levels(preset)
+    _recipe(preset)
+
+
+def _levels(preset: Any) -> None:
     from core.grid_presets import FACTORS, short_words
 
     rows = []
     for factor in preset.factors:
         words = dict.fromkeys(short_words(cell, factor) for cell in preset.cells)
         rows.append((FACTORS[factor], parts.plain(", ".join(words))))
-    st.subheader(GRIDS[preset.name], anchor=False)
     st.markdown(parts.table(("factor", "levels"), rows))
-    _recipe(preset)
 
 
 def draw(preset: Any, shipped: Any, shown: Shown) -> None:
@@ -114,6 +119,15 @@ def draw(preset: Any, shipped: Any, shown: Shown) -> None:
     _download("bench_download", preset.name, shipped)
 
 
+def places(preset: Any) -> tuple[Any, Any]:
+    """Return where runs made here stand, and where the visitor's table does.
+
+    A grid of one's own has no shipped picture: its runs come first, to be seen at once.
+    """
+    first, second = st.container(), st.container()
+    return (first, second) if preset.name == OWN else (second, first)
+
+
 def run_here(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
     """Offer to run the grid here, and draw what has come of it so far.
 
@@ -124,7 +138,8 @@ def run_here(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
     """
     from core import grid_presets, grid_story
 
-    st.subheader("Run it here", anchor=False)
+    if preset.name != OWN:
+        st.subheader("Run it here", anchor=False)
     own = grid_story.runs_of(preset.cells, brought)
     config = BenchRun(preset.cells, shown.num_seeds, own)
     grid_presets.check_size(preset.levels, shown.num_seeds)
@@ -137,6 +152,7 @@ def run_here(preset: Any, shown: Shown, brought: tuple[Any, ...]) -> None:
         _measurement,
         total=_total,
         label="Run here",
+        unit="training steps and measurements",
         ahead=grid_story.budget_sentence(*config),
         draw=lambda look: _draw_here(preset, shown, look),
     )
@@ -196,8 +212,9 @@ def _draw_here(preset: Any, shown: Shown, look: Look) -> None:
     if not look.records:
         return
     done, total = look.status.step_count, look.status.max_steps
-    now = grid_story.now_sentence(look.records[-1], preset.factors)
-    parts.sentence(grid_story.left_sentence(done, total, look.status.elapsed, now))
+    if done < total:
+        now = grid_story.now_sentence(look.records[-1], preset.factors)
+        parts.sentence(grid_story.left_sentence(done, total, look.status.elapsed, now))
     made = grid_story.results_of(look.records)
     results = grid_table.merged(look.config.done, made)
     if not results or look.config.cells != preset.cells:
@@ -205,6 +222,9 @@ def _draw_here(preset: Any, shown: Shown, look: Look) -> None:
     cells = grid_story.summaries(results)
     alt = "Runs made here, one point a cell so far"
     _picture(preset, cells, shown, "bench_here", alt, "Runs made here")
+    if done == total:
+        for sentence in grid_story.sentences(cells, preset.factors):
+            parts.sentence(sentence)
     _table(preset, cells, "bench_here_table")
     if done == total:
         made_by = grid_table.grid_made_here(
@@ -238,8 +258,6 @@ def _picture(
         title=f"{title}: mean of the seeds, and their range",
         height=HEIGHT,
     )
-    if len(places) > len(series):
-        st.caption(parts.plain(grid_story.places_sentence(places)))
 
 
 def _table(preset: Any, cells: Any, key: str) -> None:

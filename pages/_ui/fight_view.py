@@ -15,11 +15,19 @@ _HEAD_HEIGHT = 91  # pixels of button and bar, so that both pictures stand level
 _LENGTHS = [10, 20, 30, 60, 120, 200, 300]
 _STEPS = [100, 200, 300, 600]
 _BIASES = (-2, 5)
+_MODELS = "Models"
 _OPENED = "LSTM, bias set"
 _NAMES = ["Transformer", "RNN", "LSTM", "GRU", _OPENED]  # in the order of core
 _ALT = "Runs made here so far; the sentences below give their numbers"
 _MEASURED = "Seconds are measured here, beside whatever else is computed."
-_HEADER = ("model", "width", "parameters", "of Transformer", "a step", "accuracy")
+_HEADER = (
+    "model",
+    "width",
+    "parameters",
+    "of Transformer",
+    "a step (by seed)",
+    "accuracy",
+)
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Equal parameters: does a wider RNN still flip a coin?": {
         "view": "Curves", "length": 60, "equal": True, "kind": "accuracy",
@@ -95,7 +103,7 @@ def choose(c: Controls) -> Chosen:
         "brings the parameters nearest to the Transformer's.",
     )
     st.markdown("**Run here**")
-    names = c.several("Models", "models", _NAMES, _NAMES, most=len(_NAMES))
+    names = c.several(_MODELS, "models", _NAMES, _NAMES, most=len(_NAMES))
     bias = c.whole(
         "Forget bias that is set",
         "bias",
@@ -116,6 +124,8 @@ def load(chosen: Chosen) -> Loaded:
 
     key = chosen.seq_len, chosen.equal
     shipped = fair_fight.read_fights().get(key), fair_fight.shipped_config(*key)
+    if not chosen.names:
+        return Loaded(None, f"{_MODELS} needs at least one.", *shipped)
     everyone = fight_config.contenders(chosen.forget_bias)
     picked = [who for who, n in zip(everyone, _NAMES, strict=True) if n in chosen.names]
     try:
@@ -305,6 +315,7 @@ def _run_here(loaded: Loaded, draw: Callable[[Look], None]) -> None:
         label="Run it here",
         ahead="" if config is None else fight_story.budget_sentence(config),
         draw=draw,
+        unit="steps and looks",
     )
 
 

@@ -1,5 +1,6 @@
 """Maps of any size: cells that answer to the pointer, or one picture where dense."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -33,14 +34,27 @@ def draw_map(
     draw(matrix, marked, key=key, alt=alt, kind=kind, **options)
 
 
-def offer_cells(matrix: Any, key: str, *, kind: str) -> None:
-    """Offer the numbers of a dense map, which its picture does not carry."""
+def offer_cells(
+    matrix: Any, key: str, *, kind: str, labels: Sequence[str] | None = None
+) -> None:
+    """Offer the numbers of a dense map, which its picture does not carry.
+
+    Args:
+        matrix: (rows, columns); a map that is not dense is not offered.
+        key: Name of the file and of the button.
+        kind: What the cells are, as for ``core.charts.heatmap``.
+        labels: Names of rows and columns alike; None writes their positions.
+    """
     from core.charts import tidy
+
+    def cells() -> str:
+        named = {"row_labels": labels, "column_labels": labels}
+        return tidy.matrix_frame(matrix, kind=kind, **named).to_csv(index=False)
 
     if _is_dense(matrix):
         st.download_button(
             "Cells as CSV",
-            lambda: tidy.matrix_frame(matrix, kind=kind).to_csv(index=False),
+            cells,
             file_name=f"{key}.csv",
             mime="text/csv",
             key=f"{key}_csv",

@@ -22,6 +22,7 @@ def measured(
     label: str,
     ahead: str,
     draw: Callable[[Look], None],
+    unit: str = "steps",
     elsewhere: Callable[[Any], str] = lambda _: _ELSEWHERE,
 ) -> None:
     """Draw a button that measures, a bar of its progress, and what it has brought.
@@ -39,6 +40,7 @@ def measured(
         ahead: A sentence on what it costs, shown before the start.
         draw: Draws the results so far, of ``look.records`` measured for
             ``look.config``; its charts need an alternative text that never changes.
+        unit: What the results are, in the plural, as the progress counts them.
         elsewhere: Says, of the settings that were measured, that they are not the ones
             chosen; ``draw`` decides which it shows.
     """
@@ -59,7 +61,7 @@ def measured(
     )
     if status.step_count and config not in (None, held.config):
         parts.note(elsewhere(held.config))
-    live_run.moving_view(held, partial(_view, ahead, draw))
+    live_run.moving_view(held, partial(_view, ahead, unit, draw))
 
 
 def _submit(
@@ -91,9 +93,10 @@ def _next_move(
     return ("Go on" if status.step_count else label), lambda: held.run.start()
 
 
-def _view(ahead: str, draw: Callable[[Look], None], look: Look) -> None:
+def _view(ahead: str, unit: str, draw: Callable[[Look], None], look: Look) -> None:
     status = look.status
-    done = f"{status.step_count:,} of {status.max_steps:,} · {status.elapsed:.1f} s"
+    count = f"{status.step_count:,} of {status.max_steps:,} {unit}"
+    done = f"{count} · {status.elapsed:.1f} s"
     ahead = f"{live_run.LOST} {ahead}" if look.lost else ahead
     words = {"new": ahead, "queued": status.message}.get(status.state, done)
     if status.state == "failed":

@@ -51,7 +51,9 @@ def draw(shown: Shown, reading: Any, chosen: Chosen, seconds: float) -> None:
             _offer_film(reading, config, seconds, limit)
             if not plays():
                 matrix = reading_story.of_head(reading.maps, chosen.layer, chosen.head)
-                map_view.offer_cells(matrix, "reading_cells", kind="weight")
+                map_view.offer_cells(
+                    matrix, "reading_cells", kind="weight", labels=reading.labels
+                )
 
 
 def _draw_every(shown: Shown, reading: Any, chosen: Chosen) -> None:

@@ -12,7 +12,7 @@ _DRAWS = [1, 2, 4, 8, 16, 32, 64]
 _PRESET = 8  # of them; a slider moved works it out anew
 _SECONDS = 0.5  # about what an occlusion may take
 _SEED = 0  # of the noise that replaces an input
-_HEIGHT = 185
+_HEIGHT = 174
 _ALT = "One number for each position; the sentences beside it name the largest"
 _CHOICES = [
     parts.Choice(
@@ -100,17 +100,17 @@ def draw(shown: Shown, reading: Any, chosen: Chosen, draws: int) -> None:
                 title=f"{name}: {measure.title}" if measure.own else measure.title,
                 height=_HEIGHT,
             )
-    said, ranks = st.columns([3, 2], gap="medium")
-    with said:
-        parts.sentence(influence_story.influence_sentence(found, name))
-        if flat := influence_story.slope_sentence(found):
-            parts.sentence(flat)
-        st.caption(
-            "Weight and contribution are of the map named, occlusion and gradient of "
-            "the whole model. A weight is not called a cause here."
-        )
-    header = ["measure", "rank correlation with the weight"]
-    ranks.markdown(parts.table(header, influence_story.correlation_rows(found)))
+    parts.sentence(influence_story.correlation_sentence(found))
+    said = [
+        influence_story.influence_sentence(found, name),
+        influence_story.cls_sentence(reading, chosen.layer, chosen.head),
+        influence_story.slope_sentence(found),
+    ]
+    parts.sentence(" ".join(filter(None, said)))
+    st.caption(
+        "Weight and contribution are of the map named, occlusion and gradient of "
+        "the whole model. A weight is not called a cause here."
+    )
 
 
 def predict(shown: Shown, reading: Any, chosen: Chosen) -> None:
@@ -153,6 +153,7 @@ def experiments() -> dict[str, dict[str, Any]]:
         },
         "Switch off the attention of layer 1: what is left?": {
             "view": OFF,
+            "source": "shipped",
             "off": ["layer 1"],
         },
         "Move the marker to position 30 at test time: where does the readout look?": {

@@ -81,10 +81,13 @@ def draw(shown: Shown, picked: list[str]) -> None:
     )
     parts.sentence(influence_story.off_sentence(before, after, picked, count))
     with parts.explained():
-        _draw_table(shown, before, count)
+        _draw_table(shown, off, (before, after), count)
 
 
-def _draw_table(shown: Shown, before: float, count: int) -> None:
+def _draw_table(
+    shown: Shown, off: frozenset[Any], found: tuple[float, float], count: int
+) -> None:
+    """Draw the table, and say how it compares with all on and with what is off."""
     from core import influence_story, reading_story
 
     config = shown.config
@@ -93,4 +96,9 @@ def _draw_table(shown: Shown, before: float, count: int) -> None:
     heads, layers = _table(shown.key, shown.model, count)
     header = ["", *(f"head {n + 1}" for n in range(config.num_heads)), "all its heads"]
     st.markdown(parts.table(header, influence_story.ablation_rows(heads, layers)))
-    parts.sentence(influence_story.ablation_sentence(heads, layers, before))
+    before, after = found
+    said = [
+        influence_story.ablation_sentence(heads, layers, before),
+        influence_story.more_off_sentence(heads, layers, off, after),
+    ]
+    parts.sentence(" ".join(filter(None, said)))

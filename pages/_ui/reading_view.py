@@ -42,6 +42,7 @@ class Shown(NamedTuple):
     trained: Any
     key: str
     model: Any
+    sound: bool  # whether its answers are numbers
 
     @property
     def config(self) -> Any:
@@ -69,14 +70,15 @@ def pick_model(source: str) -> Shown:
     held = leases.find("marker_task") if source == "yours" else None
     own = None if held is None else held.newest_answer(leases.WEIGHTS)
     picked = own or trained.read_shipped()
-    return Shown(picked, picked.key, _built(picked.key, picked))
+    return Shown(picked, picked.key, *_built(picked.key, picked))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _built(key: str, _trained: Any) -> Any:
-    from core import trained
+def _built(key: str, _trained: Any) -> tuple[Any, bool]:
+    from core import reading, trained
 
-    return trained.build(_trained)
+    model = trained.build(_trained)
+    return model, reading.answers_in_numbers(model)
 
 
 def tell(shown: Shown, source: str) -> None:
@@ -94,11 +96,9 @@ def tell(shown: Shown, source: str) -> None:
                 "pages/08_marker_task.py", label="Train one", icon=":material/flag:"
             )
     whose = "Your run" if own else "Shipped run"
-    st.markdown(
-        f":small[{parts.plain(reading_story.run_words(shown.trained, whose))}]",
-        help=parts.plain(shown.trained.origin),
-    )
-    for doubt in reading_story.doubts(shown.trained):
+    words = reading_story.run_words(shown.trained, whose, sound=shown.sound)
+    st.markdown(f":small[{parts.plain(words)}]", help=parts.plain(shown.trained.origin))
+    for doubt in reading_story.doubts(shown.trained, sound=shown.sound):
         parts.note(doubt)
 
 
@@ -180,7 +180,7 @@ def draw_rows(shown: Shown, reading: Any, chosen: Chosen) -> None:
         marker=reading.marker_at,
         chosen=reading_story.map_name(chosen.layer, chosen.head, config.num_heads),
     )
-    said = " ".join(reading_story.row_sentences(reading, config))
+    said = " ".join(reading_story.row_sentences(reading, config, head=chosen.head))
     parts.bare_chart(
         charts.row_panels,
         laid.frame,

@@ -11,7 +11,9 @@ QUERY = "fight_length=10&fight_steps=600&fight_seeds=10"
 
 
 def results(tab: Page) -> int:
-    line = tab.get_by_text(re.compile(r"^[\d,]+ of [\d,]+ · ")).first.inner_text()
+    line = tab.get_by_text(
+        re.compile(r"^[\d,]+ of [\d,]+ steps and looks · ")
+    ).first.inner_text()
     return int(line.partition(" of ")[0].replace(",", ""))
 
 
