@@ -29,6 +29,29 @@ class AttentionOutput(NamedTuple):
     scores: Tensor
 
 
+class KeysValues(NamedTuple):
+    """Keys and values of every head, to be read as often as one likes.
+
+    Attributes:
+        keys: (B, H, S, d_k).
+        values: (B, H, S, d_k).
+    """
+
+    keys: Tensor
+    values: Tensor
+
+    def followed_by(self, later: "KeysValues") -> "KeysValues":
+        """Return these positions with the later ones after them."""
+        keys, values = (
+            torch.cat(pair, dim=-2) for pair in zip(self, later, strict=True)
+        )
+        return KeysValues(keys, values)
+
+    def select(self, sequences: Tensor) -> "KeysValues":
+        """Return those of the chosen sequences of the batch, in that order."""
+        return KeysValues(*(part.index_select(0, sequences) for part in self))
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -65,7 +88,7 @@ def scaled_dot_product_attention(
     _check_shapes(query, key, value)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.transpose(-2, -1)  # (..., T, S)
-    attn_weights = _masked_softmax(scores, mask)
+    attn_weights = masked_softmax(scores, mask)
     kept = attn_weights if dropout is None else dropout(attn_weights)
     return AttentionOutput(kept @ value, attn_weights, scores)
 
@@ -176,11 +199,7 @@ class MultiHeadAttention(nn.Module):
         Raises:
             ValueError: If shapes do not fit or the mask is not boolean.
         """
-        if self.dropout.active:  # the fused kernel would draw from the global generator
-            return self.attend(query, key, value, mask=mask).output
-        q, k, v = self._project_and_split(query, key, value)
-        attended = _fused_attention(q, k, v, _mask_of_heads(mask))
-        return self.out_proj(merge_heads(attended))  # (B, T, d_model)
+        return self._fast(*self._project_and_split(query, key, value), mask)
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None
@@ -195,12 +214,63 @@ class MultiHeadAttention(nn.Module):
         Raises:
             ValueError: If shapes do not fit or the mask is not boolean.
         """
-        q, k, v = self._project_and_split(query, key, value)
+        return self._explained(*self._project_and_split(query, key, value), mask)
+
+    def keys_values(self, tokens: Tensor) -> KeysValues:
+        """Return what ``forward`` would read of these tokens, to read it repeatedly.
+
+        Args:
+            tokens: Tokens that are read, as key and as value, (B, S, d_model).
+
+        Raises:
+            ValueError: If the shape does not fit.
+        """
+        self._check_tokens(tokens=tokens)
+        k, v = self._project(tokens, slice(self.d_model, None)).chunk(2, dim=-1)
+        return KeysValues(
+            split_heads(k, self.num_heads), split_heads(v, self.num_heads)
+        )
+
+    def read(
+        self, query: Tensor, read: KeysValues, *, mask: Tensor | None = None
+    ) -> Tensor:
+        """Return the attended tokens alone, from keys and values worked out before.
+
+        ``layer.read(x, layer.keys_values(y))`` is ``layer(x, y, y)``.
+
+        Args:
+            query: Tokens that read, (B, T, d_model).
+            read: Keys and values of S tokens.
+            mask: As in ``forward``; True means the query may attend to the key.
+
+        Returns:
+            (B, T, d_model).
+
+        Raises:
+            ValueError: If shapes do not fit or the mask is not boolean.
+        """
+        self._check_tokens(query=query)
+        q = split_heads(self._project(query, slice(self.d_model)), self.num_heads)
+        return self._fast(q, *read, mask)
+
+    def _fast(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if self.dropout.active:  # the fused kernel would draw from the global generator
+            return self._explained(q, k, v, mask).output
+        attended = _fused_attention(q, k, v, _mask_of_heads(mask))
+        return self.out_proj(merge_heads(attended))  # (B, T, d_model)
+
+    def _explained(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
+    ) -> AttentionOutput:
         heads = scaled_dot_product_attention(
             q, k, v, mask=_mask_of_heads(mask), dropout=self.dropout
         )
         output = self.out_proj(merge_heads(heads.output))  # (B, T, d_model)
         return heads._replace(output=output)
+
+    def _project(self, x: Tensor, rows: slice) -> Tensor:
+        bias = None if self.in_proj.bias is None else self.in_proj.bias[rows]
+        return F.linear(x, self.in_proj.weight[rows], bias)
 
     def _project_and_split(
         self, query: Tensor, key: Tensor, value: Tensor
@@ -228,7 +298,21 @@ class MultiHeadAttention(nn.Module):
                 )
 
 
-def _masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return weights over the keys that a query may attend to.
+
+    Args:
+        scores: One a query and key, (..., T, S).
+        mask: Boolean, broadcasts to (..., T, S). True means the query may attend to
+            the key. None means every query may attend to every key.
+
+    Returns:
+        Weights, (..., T, S). Every row sums to 1, or is 0 throughout where the query
+        may attend to no key.
+
+    Raises:
+        ValueError: If the mask is not boolean or does not fit.
+    """
     if mask is None:
         return scores.softmax(dim=-1)
     _check_mask(mask, scores.shape)

@@ -11,6 +11,9 @@ from typing import Any
 import pandas as pd
 
 from core import (
+    bottleneck,
+    bottleneck_story,
+    decoding_walk,
     depth,
     fair_fight,
     fight_config,
@@ -25,10 +28,15 @@ from core import (
     reading,
     scaling,
     shipped,
+    shipped_seq2seq,
+    text_tasks,
     trained,
+    translation_story,
 )
 from core.charts import cached_spec, heatmap, live_curves, palette, sweep, tidy
+from core.charts.by_length import by_length, by_length_frame
 from core.charts.depth import norm_points, run_lines, runs_frame
+from core.charts.diagram import Edge, Node, diagram, diagram_frame
 from core.charts.experiments import experiments, experiments_frame
 from core.charts.growth import reach
 from core.charts.growth_frames import reach_frame
@@ -157,6 +165,44 @@ def draw_fair_fight(dark: bool) -> bytes:
     return _render(race, frame, dark, series=series)
 
 
+def draw_applications(dark: bool) -> bytes:
+    """Draw the way from a source over the memory to a target."""
+    places = {"source": 1.0, "memory": 3.0, "target": 5.0}
+    nodes = [
+        Node("memory" if name == "memory" else "tokens", x, 1.0, name, width=1.5)
+        for name, x in places.items()
+    ]
+    edges = [Edge(((x + 0.75, 1.0), (x + 1.25, 1.0))) for x in (1.0, 3.0)]
+    plane = {"x_domain": (0.0, 6.0), "y_domain": (-0.5, 2.5)}
+    return _render(diagram, diagram_frame(nodes, edges), dark, **plane)
+
+
+def draw_encoder_decoder(dark: bool) -> bytes:
+    """Draw the cross-attention of the shipped model that reverses a word."""
+    task = text_tasks.TASKS["reverse"]
+    model = shipped_seq2seq.build(shipped_seq2seq.read_shipped(task.name))
+    tokens = task.read(task.example)
+    walk = decoding_walk.walk_decoding(
+        model,
+        task.source.encode(tokens),
+        task.target.encode(task.answer_to(tokens)),
+        forced=True,
+        max_len=task.max_target,
+    )
+    weights = translation_story.of_head(walk.explained.cross_maps, 2, 0)
+    return _render(heatmap, tidy.matrix_frame(weights), dark, legend=False)
+
+
+def draw_bottleneck(dark: bool) -> bytes:
+    """Draw the shipped runs: whole strings right against their length."""
+    runs = bottleneck.read_shipped().by_attention()
+    seeds = bottleneck_story.seed_curves(runs, "exact")
+    medians = bottleneck_story.median_curves(seeds)
+    ends = float(bottleneck.LENGTHS[0]), float(bottleneck.LENGTHS[-1])
+    drawn = {"series": tuple(medians), "x_domain": ends}
+    return _render(by_length, by_length_frame(seeds, medians), dark, **drawn)
+
+
 PICTURES: dict[str, Callable[[bool], bytes]] = {
     "queries_keys_values": draw_queries_keys_values,
     "scaling": draw_scaling,
@@ -169,6 +215,9 @@ PICTURES: dict[str, Callable[[bool], bytes]] = {
     "fair_fight": draw_fair_fight,
     "reading_maps": draw_reading_maps,
     "experiments": draw_experiments,
+    "bottleneck": draw_bottleneck,
+    "encoder_decoder": draw_encoder_decoder,
+    "applications": draw_applications,
 }
 
 

@@ -2,10 +2,10 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -136,7 +136,7 @@ def is_sound(snapshot: TrainSnapshot) -> bool:
     return rows is None or bool(torch.isfinite(rows).all())
 
 
-def failing_step(records: Sequence[TrainRecord]) -> int | None:
+def failing_step(records: Sequence[Any]) -> int | None:
     """Return the step whose loss or gradient is not finite; None without one."""
     if not records:
         return None
@@ -166,25 +166,33 @@ def run_label(config: TrainConfig) -> str:
     """Return a short name of a run: what differs from the preset, and the seed."""
     preset = TrainConfig()
     changed = [
-        f"{shown} {_plain(getattr(config, name))}"
+        f"{shown} {plain(getattr(config, name))}"
         for name, shown in _NAMES.items()
         if getattr(config, name) != getattr(preset, name)
     ]
     return ", ".join([*(changed or ["preset"]), f"seed {config.seed}"])
 
 
-def differences(own: TrainConfig, other: TrainConfig) -> str:
-    """Return what differs between the settings of a run and others, in words."""
+def differences(own: Any, other: Any, names: Mapping[str, str] | None = None) -> str:
+    """Return what differs between the settings of a run and others, in words.
+
+    Args:
+        own: Settings of the run, a dataclass.
+        other: Others of the same kind.
+        names: Field to its name in words; those of the marker task where None.
+    """
+    names = _NAMES if names is None else names
     parts = []
     for name in (field.name for field in fields(own)):
         mine, theirs = getattr(own, name), getattr(other, name)
         if mine != theirs:
-            shown = _NAMES.get(name, name.replace("_", " "))
-            parts.append(f"{shown} {_plain(mine)} here, {_plain(theirs)} there")
+            shown = names.get(name, name.replace("_", " "))
+            parts.append(f"{shown} {plain(mine)} here, {plain(theirs)} there")
     return "; ".join(parts)
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """Return a setting as it is written, a number without needless digits."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

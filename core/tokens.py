@@ -64,7 +64,7 @@ def token_labels(tokens: Sequence[str]) -> list[str]:
     Returns:
         As many labels as tokens.
     """
-    return distinct_labels([_shown(token) for token in tokens])
+    return distinct_labels([shown_token(token) for token in tokens])
 
 
 def distinct_labels(labels: Sequence[str | int]) -> list[str]:
@@ -128,7 +128,12 @@ def _generator_of(token: str, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest, "big"))
 
 
-def _shown(token: str) -> str:
+def shown_token(token: str) -> str:
+    """Return a token cut to ``MAX_LABEL_LENGTH`` printable characters, never empty.
+
+    Args:
+        token: Whatever somebody typed.
+    """
     printed = "".join(character for character in token if character.isprintable())
     if not printed:
         return "�"  # a word of nothing but invisible characters

@@ -6,29 +6,30 @@ its weights, so that the page on attention maps opens on a trained model.
 
 import argparse
 import functools
-import hashlib
-import json
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from core.checks import RefusedError, require_choice
 from core.models import ClassifierConfig, TransformerClassifier
 from core.shipped import made_here, origin_of
 from core.training import TrainConfig, Trainer
+from core.weights_file import (
+    copied_weights,
+    key_of,
+    load_weights,
+    read_weights,
+    readable,
+    write_weights,
+)
 
 MODELS = Path(__file__).parent.parent / "assets" / "models"
 SHIPPED = {"marker": TrainConfig()}
 MAX_KEPT_PARAMETERS = 1_500_000  # 6 MB of float32
 _COMMAND = "python -m core.trained"
-_UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile)
 _NOISE = "uniform"  # of all test sequences that a kept model is read on
-_ABOUT = "about"  # the entry of a file that tells what made the weights
 
 
 class TrainedModel(NamedTuple):
@@ -51,11 +52,7 @@ class TrainedModel(NamedTuple):
     @property
     def key(self) -> str:
         """Hash of configuration and weights: equal only for equal models."""
-        text = hashlib.sha256(json.dumps(asdict(self.config)).encode())
-        for name, values in sorted(self.weights.items()):
-            text.update(f"{name} {tuple(values.shape)}".encode())
-            text.update(values.numpy().tobytes())
-        return text.hexdigest()
+        return key_of(asdict(self.config), self.weights)
 
 
 def copied_from(trainer: Trainer) -> TrainedModel:
@@ -78,7 +75,7 @@ def copied_from(trainer: Trainer) -> TrainedModel:
     seed = trainer.config.seed
     return TrainedModel(
         config=_config_of(trainer.model),
-        weights=_copied_weights(trainer.model),
+        weights=copied_weights(trainer.model),
         origin=f"Your run of the marker page, seed {seed}, after {steps} steps.",
         steps=steps,
         accuracy=trainer.evaluate() if measured is None else measured,
@@ -95,13 +92,7 @@ def build(trained: TrainedModel) -> TransformerClassifier:
         ValueError: If the weights are not those of a model of this configuration.
     """
     model = TransformerClassifier(trained.config)
-    try:
-        model.load_state_dict(trained.weights)
-    except RuntimeError as error:
-        raise RefusedError(
-            f"weights must have the names and shapes of the model of config: {error}"
-        ) from error
-    return model.eval().requires_grad_(False)
+    return load_weights(model, trained.weights)
 
 
 @functools.cache
@@ -129,11 +120,8 @@ def read_trained(path: Path) -> TrainedModel:
     Raises:
         ValueError: If the file is damaged or holds something else.
     """
-    try:
-        with path.open("rb") as source, np.load(source, allow_pickle=False) as file:
-            about = json.loads(str(file[_ABOUT]))
-            names = [name for name in file.files if name != _ABOUT]
-            weights = {name: torch.from_numpy(file[name]) for name in names}
+    with readable(path, _COMMAND):
+        about, weights = read_weights(path)
         trained = TrainedModel(
             config=ClassifierConfig(**about["config"]),
             weights=weights,
@@ -142,18 +130,12 @@ def read_trained(path: Path) -> TrainedModel:
             accuracy=about["accuracy"],
         )
         build(trained)
-    except _UNREADABLE as error:
-        raise RefusedError(
-            f"{path.name} must be a file of trained weights that {_COMMAND} wrote; "
-            f"it cannot be read: {error}"
-        ) from error
     return trained
 
 
 def made_by(path: Path) -> dict[str, str]:
     """Return what made the weights of a file: command, seed, versions, machine."""
-    with np.load(path, allow_pickle=False) as file:
-        return json.loads(str(file[_ABOUT]))["made_by"]
+    return read_weights(path)[0]["made_by"]
 
 
 def write_trained(path: Path, trainer: Trainer) -> None:
@@ -173,9 +155,7 @@ def write_trained(path: Path, trainer: Trainer) -> None:
         "steps": trained.steps,
         "accuracy": trained.accuracy,
     }
-    arrays = {name: values.numpy() for name, values in trained.weights.items()}
-    arrays[_ABOUT] = np.array(json.dumps(about))
-    np.savez(path, allow_pickle=False, **arrays)
+    write_weights(path, trained.weights, about)
 
 
 def _config_of(model: nn.Module) -> ClassifierConfig:
@@ -191,13 +171,6 @@ def _config_of(model: nn.Module) -> ClassifierConfig:
             f"{MAX_KEPT_PARAMETERS:,} are kept"
         )
     return model.config
-
-
-def _copied_weights(model: nn.Module) -> dict[str, Tensor]:
-    return {
-        name: values.detach().to("cpu", torch.float32, copy=True)
-        for name, values in model.state_dict().items()
-    }
 
 
 def main() -> None:

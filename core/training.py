@@ -78,7 +78,7 @@ class Trainer:
         Raises:
             ValueError: If the device is absent.
         """
-        order_seed, dropout_seed = _derived_seeds(config.seed)
+        order_seed, dropout_seed = derived_seeds(config.seed)
         device = pick_device(config.device)
         self.config = config
         self.model = TransformerClassifier(config.model) if model is None else model
@@ -86,17 +86,16 @@ class Trainer:
         self.records: list[TrainRecord] = []
         self.stop_reason: str | None = None
         self._device = device
-        use_generator(self.model, _dropout_generator(device, dropout_seed))
+        use_generator(self.model, dropout_generator(device, dropout_seed))
         samples = marker_task(
             config.train_samples, config.seq_len, seed=TRAIN_SEED, noise=config.noise
         )
         self._inputs, self._targets = (values.to(device) for values in samples)
         self._test_data = self._make_test_data(config.seq_len, position=0)
-        self._batches = _shuffled_batches(config, order_seed)
-        self._parameters = flatten_parameters(self.model)
-        self._optimizer = torch.optim.Adam(
-            [self._parameters], lr=config.learning_rate, fused=True
+        self._batches = shuffled_batches(
+            config.train_samples, config.batch_size, order_seed
         )
+        self._optimizer = FlatAdam(self.model, clip_norm=config.clip_norm)
 
     @property
     def finished(self) -> bool:
@@ -170,24 +169,15 @@ class Trainer:
         targets = self._targets.index_select(0, chosen)
         self.model.train()
         loss = F.binary_cross_entropy_with_logits(self.model(inputs), targets)
-        if not math.isfinite(loss.item()):
-            return loss.item(), math.nan
-        self._optimizer.zero_grad(set_to_none=False)  # the gradients are views
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_([self._parameters], self.config.clip_norm)
-        if math.isfinite(norm.item()):
-            self._optimizer.param_groups[0]["lr"] = rate
-            self._optimizer.step()
-        return loss.item(), norm.item()
+        return self._optimizer.update(loss, rate)
 
     def _reason_to_stop(self, record: TrainRecord) -> str | None:
         config = self.config
         start = f"Training stopped at step {record.step}:"
-        for name, value in (("loss", record.loss), ("gradient", record.gradient_norm)):
-            if not math.isfinite(value):
-                rate = f"learning rate ({config.learning_rate:g})"
-                what = f"the {name} is no finite number"
-                return f"{start} {what}; {rate} is likely too large."
+        blown_up = what_is_not_finite(record.loss, record.gradient_norm)
+        if blown_up:
+            rate = f"learning rate ({config.learning_rate:g})"
+            return f"{start} {blown_up}; {rate} is likely too large."
         if record.accuracy is not None and self._target_is_held():
             held = f"the test accuracy is at least {config.target_accuracy:.1%}"
             return f"{start} {held} in {config.target_hold} evaluations running."
@@ -245,6 +235,66 @@ def train(config: TrainConfig) -> Iterator[TrainRecord]:
         yield trainer.step()
 
 
+class FlatAdam:
+    """Adam over all parameters of a model at once, each gradient clipped before.
+
+    Reference:
+        Kingma and Ba, 2015, arXiv:1412.6980.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        clip_norm: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+    ) -> None:
+        """Lay the parameters of the model side by side.
+
+        Args:
+            model: The model, already on its device.
+            clip_norm: The gradient is scaled down to this norm where it is longer.
+            betas: Decay of the running means of gradients and of their squares.
+        """
+        self._parameters = flatten_parameters(model)
+        self._adam = torch.optim.Adam([self._parameters], betas=betas, fused=True)
+        self._clip_norm = clip_norm
+
+    def update(self, loss: Tensor, rate: float) -> tuple[float, float]:
+        """Take a step down a loss, unless it or its gradient is not finite.
+
+        Args:
+            loss: A scalar that the model gave.
+            rate: Learning rate of the step.
+
+        Returns:
+            The loss, and the length of the gradient before clipping; nan if there was
+            none.
+        """
+        if not math.isfinite(loss.item()):
+            return loss.item(), math.nan
+        self._adam.zero_grad(set_to_none=False)  # the gradients are views
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_([self._parameters], self._clip_norm)
+        if math.isfinite(norm.item()):
+            self._adam.param_groups[0]["lr"] = rate
+            self._adam.step()
+        return loss.item(), norm.item()
+
+
+def what_is_not_finite(loss: float, gradient_norm: float) -> str | None:
+    """Return which of the two is no finite number, in words; None if both are.
+
+    Args:
+        loss: Loss of a step.
+        gradient_norm: Length of its gradient.
+    """
+    for name, value in (("loss", loss), ("gradient", gradient_norm)):
+        if not math.isfinite(value):
+            return f"the {name} is no finite number"
+    return None
+
+
 def flatten_parameters(model: nn.Module) -> nn.Parameter:
     """Lay all parameters of a model side by side in one, and their gradients too.
 
@@ -268,20 +318,37 @@ def flatten_parameters(model: nn.Module) -> nn.Parameter:
     return flat
 
 
-def _derived_seeds(seed: int) -> tuple[int, int]:
+def derived_seeds(seed: int) -> tuple[int, int]:
+    """Return a seed for the order of the data and one for dropout.
+
+    Args:
+        seed: The seed of the run.
+    """
     source = torch.Generator().manual_seed(seed)
     order_seed, dropout_seed = torch.randint(MAX_SEED, (2,), generator=source).tolist()
     return order_seed, dropout_seed
 
 
-def _dropout_generator(device: torch.device, seed: int) -> torch.Generator:
+def dropout_generator(device: torch.device, seed: int) -> torch.Generator:
+    """Return the source of the dropout masks of a model.
+
+    Args:
+        device: Where the model is.
+        seed: Seed of the masks.
+    """
     # Drawn where the model computes on CUDA; elsewhere on the CPU and carried over.
     home = device if device.type == "cuda" else torch.device("cpu")
     return torch.Generator(home).manual_seed(seed)
 
 
-def _shuffled_batches(config: TrainConfig, seed: int) -> Iterator[Tensor]:
+def shuffled_batches(count: int, batch_size: int, seed: int) -> Iterator[Tensor]:
+    """Yield the rows of one batch after the other, in newly shuffled epochs, for ever.
+
+    Args:
+        count: Number of rows.
+        batch_size: Rows in a batch; the last of an epoch may have fewer.
+        seed: Decides the order.
+    """
     generator = torch.Generator().manual_seed(seed)
     while True:  # one epoch each
-        order = torch.randperm(config.train_samples, generator=generator)
-        yield from order.split(config.batch_size)
+        yield from torch.randperm(count, generator=generator).split(batch_size)

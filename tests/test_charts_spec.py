@@ -15,6 +15,7 @@ import core.charts
 from core.charts import (
     amounts,
     bars,
+    by_length,
     cached_spec,
     comparison,
     curves,
@@ -28,6 +29,7 @@ from core.charts import (
     live_curves,
     movement,
     multiples,
+    next_token,
     outcomes,
     palette,
     race,
@@ -35,20 +37,24 @@ from core.charts import (
     readout_rows,
     row_panels,
     run_lines,
+    schedule,
     sequence,
     sweep,
     temperature_curve,
 )
 from core.charts.amounts import amounts_frame
+from core.charts.by_length import by_length_frame
 from core.charts.depth import outcomes_frame, runs_frame
 from core.charts.diagram import Edge, Node, diagram_frame
 from core.charts.experiments import experiments_frame
 from core.charts.growth_frames import growth_frame, reach_frame
 from core.charts.heatmap import MATRIX_KINDS
 from core.charts.image_grid import pixel_frame, pixel_map
+from core.charts.next_token import next_token_frame
 from core.charts.race import race_frame, ruler_frame
 from core.charts.records import grid_frame, live_frame
 from core.charts.rows import panels_frame
+from core.charts.schedule import schedule_frame
 from core.charts.sums_frame import summed_frame
 from core.charts.tidy import (
     bars_frame,
@@ -98,6 +104,12 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         {},
         temperature_frame(torch.tensor([0.1, 1.0]), RAW[:2], chosen=1.0),
         temperature_frame(torch.tensor([0.1]), RAW[:1], chosen=2.0),
+    ),
+    "by length": (
+        by_length,
+        {"series": ("a", "b"), "x_domain": (2.0, 16.0)},
+        by_length_frame({("a", 0): [(2, 1.0), (4, 0.5)]}, {"a": [(2, 1.0), (4, 0.5)]}),
+        by_length_frame({}, {"b": [(2, 0.25)]}, here=[(2, 0.75)]),
     ),
     "bars": (
         bars,
@@ -207,6 +219,30 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
         {"max_steps": 756},
         live_frame({"now": [(1, 0.7), (2, 0.6)]}, kept={"seed 1": [(1, 0.8)]}),
         live_frame({"now": []}),
+    ),
+    "loss of another task": (
+        live_curves,
+        {"ends": (0.0, 4.0), "level": (3.4, "all 29 tokens alike")},
+        live_frame({"now": [(1, 3.3), (2, 2.6)]}),
+        live_frame({"now": []}),
+    ),
+    "accuracy of another task": (
+        live_curves,
+        {"kind": "accuracy", "ends": (0.0, 100.0)},
+        live_frame({"now": [(1, 5.0)]}),
+        live_frame({"now": []}),
+    ),
+    "next token": (
+        next_token,
+        {},
+        next_token_frame("ab", [0.75, 0.25], ["most probable", "right one"]),
+        next_token_frame([], [], []),
+    ),
+    "schedule": (
+        schedule,
+        {"series": ("a", "b"), "max_steps": 9, "most": 0.5},
+        schedule_frame({"a": [(1, 0.1)], "b": [(1, 0.5)]}, "a", step=1),
+        schedule_frame({}, "a"),
     ),
     "accuracy": (
         live_curves,

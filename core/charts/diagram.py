@@ -16,13 +16,16 @@ from core.charts import marks
 from core.charts.palette import Palette, palette
 from core.checks import RefusedError
 
-NODE_KINDS = ("tokens", "norm", "attention", "feed_forward", "sum", "frame", "heading")
+NODE_KINDS = (
+    "tokens", "memory", "norm", "attention", "feed_forward", "output",
+    "sum", "frame", "heading", "mark",
+)  # fmt: skip
 _TEXTS = ("role", "kind", "label", "detail", "words", "path")
 _NUMBERS = ("x", "y", "left", "right", "low", "high", "order", "angle")
 _SIZE_OF_SUM, _SIZE_OF_HEAD = 520, 320  # square pixels
 _ARROW = "M0,-0.1L0.45,0.9L-0.45,0.9Z"  # its tip at the end of the line
 _IS_FRAME, _IS_SUM = "datum.kind === 'frame'", "datum.kind === 'sum'"
-_IS_BOX = "indexof(['frame', 'heading', 'sum'], datum.kind) < 0"
+_IS_BOX = "indexof(['frame', 'heading', 'sum', 'mark'], datum.kind) < 0"
 _SAYS: Any = {"expr": "datum.words"}
 
 
@@ -31,7 +34,8 @@ class Node(NamedTuple):
 
     Attributes:
         kind: A name in ``NODE_KINDS``. A "sum" is a circle; a "frame" stands round
-            other nodes, its label above its left end; a "heading" is words alone.
+            other nodes, its label above its left end; a "heading" is words alone; a
+            "mark" is a bold line round another node.
         x: Its middle, in units of the x domain.
         y: Its middle, in units of the y domain; upwards.
         label: Words in it.
@@ -117,6 +121,7 @@ def diagram(
         # What lies below a box would shine through it.
         _boxes(_IS_BOX, shown, plane, fill=shown.background),
         _boxes(_IS_BOX, shown, plane, fillOpacity=0.2, strokeWidth=1.8, tooltip=_SAYS),
+        _boxes("datum.kind === 'mark'", shown, plane, strokeWidth=3.5, fillOpacity=0),
         *_sums(shown, plane),
         *_texts(shown, plane),
         title=title,
@@ -160,12 +165,15 @@ def _head(before: tuple[float, float], tip: tuple[float, float]) -> dict[str, fl
 def _colours(shown: Palette) -> alt.Scale:
     named = {
         "tokens": shown.reference,
+        "memory": shown.key,
         "norm": shown.series[4],
         "attention": shown.series[0],
         "feed_forward": shown.series[2],
+        "output": shown.series[5],
         "sum": shown.text,
         "frame": shown.reference,
         "heading": shown.text,
+        "mark": shown.text,
     }
     return alt.Scale(domain=list(named), range=list(named.values()))
 

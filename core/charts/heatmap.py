@@ -97,6 +97,18 @@ MATRIX_KINDS = {
         "\"output of '\" + datum.query + \"', dimension \" + datum.dimension + ' '"
         f" + {_CHANGE}",
     ),
+    "probability": MatrixKind(
+        "fed", "token", "probability", "token fed", "next token", "probability",
+        "viridis",
+        "\"after '\" + datum.fed + \"': \" + "
+        + marks.number_text("(100 * datum.probability)", 1, whole=100)
+        + " + \" % on '\" + datum.token + \"'\"",
+    ),
+    "logit": MatrixKind(
+        "fed", "token", "logit", "token fed", "next token", "logit", "purpleorange",
+        "\"after '\" + datum.fed + \"': logit of '\" + datum.token + \"' is \""
+        " + format(datum.logit, '+.3f')",
+    ),
     "lookup": MatrixKind(
         "lookup", "key", "weight", "lookup", "key (is read)", "weight", "viridis",
         "datum.lookup + \" lookup gives \" + "

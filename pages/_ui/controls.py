@@ -195,6 +195,12 @@ class Controls:
         typed = st.text_input(label, default, max_chars=_LONGEST_TEXT, **bound)
         return typed or ""
 
+    def line(self, label: str, name: str, default: str, help_text: str) -> str:
+        """Return a line of text, as it was typed."""
+        bound = self._bound(name, help_text)
+        typed = st.text_input(label, default, max_chars=_LONGEST_TEXT, **bound)
+        return typed or ""
+
     def seed(self, default: int = 0) -> int:
         """Return the seed of everything random on the page."""
         bound = self._bound("seed", "The same seed draws the same numbers everywhere.")

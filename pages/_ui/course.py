@@ -1,4 +1,4 @@
-"""The home page: the course map, paths for two classes, what this is and is not."""
+"""The home page: the course map, paths for four classes, what this is and is not."""
 
 from typing import NamedTuple
 
@@ -80,10 +80,29 @@ _THIRD = {
     ),
 }
 
+_FOURTH = {
+    "bottleneck": _Stop(
+        16,
+        "Up to which length does one vector do?",
+        {"bottleneck_view": "Length"},
+    ),
+    "encoder_decoder": _Stop(
+        26,
+        "Step through the decoding, then train it.",
+        {"s2s_view": "Decode"},
+    ),
+    "applications": _Stop(
+        8,
+        "What is source, what is memory, what is target?",
+        {"apps_template": "Image and question"},
+    ),
+}
+
 CLASSES = {
     "A 50-minute class": _FIRST,
     "A second class": _SECOND,
     "A third class": _THIRD,
+    "A fourth class": _FOURTH,
 }
 
 _IS = """

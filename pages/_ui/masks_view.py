@@ -209,7 +209,7 @@ def look_inside(tab: int, seen: Any) -> None:
             masks.padding_mask,
             masks.sliding_window_mask,
             attention.scaled_dot_product_attention,
-            attention._masked_softmax,
+            attention.masked_softmax,
         ],
         [masking.movement_of_outputs, probes.change_one_token],
         [torch_masks.to_sdpa_mask, torch_masks.to_torch_mha_mask],

@@ -1,0 +1,263 @@
+"""The encoder-decoder stack as a diagram: two columns, and the memory between them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from torch import Tensor
+
+from core.charts.diagram import Edge, Node
+from core.checks import require_choice, require_int
+from core.encoder_decoder import Explained
+
+X_DOMAIN, Y_DOMAIN = (0.0, 104.0), (-13.3, 1.3)
+MOST_LAYERS = 12
+PARTS = {  # what can be marked: its kind and the words in it
+    "source": ("tokens", "source tokens"),
+    "source_embedded": ("tokens", "embedding + positions"),
+    "encoder_attention": ("attention", "self-attention"),
+    "encoder_feed_forward": ("feed_forward", "feed-forward"),
+    "memory": ("memory", "memory"),
+    "target": ("tokens", "target, shifted right"),
+    "target_embedded": ("tokens", "embedding + positions"),
+    "decoder_attention": ("attention", "masked self-attention"),
+    "cross_attention": ("attention", "cross-attention"),
+    "decoder_feed_forward": ("feed_forward", "feed-forward"),
+    "linear": ("output", "linear"),
+    "softmax": ("output", "softmax"),
+}
+_SUBLAYERS = {
+    "encoder": ("encoder_attention", "encoder_feed_forward"),
+    "decoder": ("decoder_attention", "cross_attention", "decoder_feed_forward"),
+}
+_STARTS = {
+    "encoder": ("source", "source_embedded"),
+    "decoder": ("target", "target_embedded"),
+}
+_ENDS = {"encoder": ("memory",), "decoder": ("linear", "softmax")}
+_MIDDLES = {"encoder": 15.5, "decoder": 66.5}
+_SHORTCUTS_AT = {"encoder": -13.2, "decoder": 13.2}  # from the middle
+_FRAMES = {"encoder": (0.6, 49.0), "decoder": (53.2, 103.6)}
+_MEMORY_AT = 51.0  # where the memory's arrow passes between the columns
+_WIDTH, _HEIGHT = 22.0, 0.66  # of a box
+_DETAIL_GAP = {"encoder": 0.3, "decoder": 2.2}  # the decoder's stand past a shortcut
+_SUM_WIDTH = 2.6  # of the room that the circle of a sum takes
+_ROOMS = {"sum": 0.72, "norm": 0.88}  # height a part takes in its column; others 1
+_FRAME_ROOM, _FRAME_END = 0.62, 0.12  # above a frame for its label, and below it
+_NOTE_GAP, _NOTE_ROOM = 1.1, 0.72  # under the memory, and from line to line
+Shape = tuple[int, ...]
+
+
+class _Place(NamedTuple):
+    """One part of a column, and how high it stands."""
+
+    name: str
+    kind: str
+    label: str
+    y: float
+    top: float  # where its room begins
+
+
+def stack_diagram(
+    shapes: Mapping[str, Shape],
+    *,
+    num_layers: int,
+    norm_first: bool,
+    marked: str | None = None,
+    words: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+) -> tuple[list[Node], list[Edge]]:
+    """Return the nodes and edges of an encoder-decoder Transformer.
+
+    Args:
+        shapes: Name in ``PARTS`` to the shape that leaves the part, without the batch;
+            under "encoder_map", "decoder_map" and "cross_map" the shapes of the maps.
+            A part without one shows none.
+        num_layers: How many layers encoder and decoder have, each.
+        norm_first: Whether a LayerNorm stands before each sublayer (pre-norm) or after
+            its sum (post-norm).
+        marked: Name in ``PARTS`` of the part with a bold line round it.
+        words: Words instead of a part's own, by its name in ``PARTS``; "encoder" and
+            "decoder" name the headings of the two columns.
+        notes: At most four lines in the free corner under the memory.
+
+    Raises:
+        ValueError: If there is no such part, or too many layers.
+    """
+    require_int("num_layers", num_layers, 1, MOST_LAYERS)
+    if marked is not None:
+        require_choice("marked", marked, PARTS)
+    said = {name: label for name, (_, label) in PARTS.items()} | dict(words or {})
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    columns = {side: _places(side, said, norm_first) for side in _SUBLAYERS}
+    for side, column in columns.items():
+        nodes += _frame_of(side, column, said, num_layers)
+        nodes += _nodes_of(side, column, shapes, marked)
+        edges += _edges_of(side, column)
+    nodes += _notes_under(columns["encoder"][-1], notes)
+    return nodes, [*edges, _memory_edge(columns)]
+
+
+def shapes_of(source: Tensor, target_in: Tensor, seen: Explained) -> dict[str, Shape]:
+    """Return the shape that leaves each part of a model, for ``stack_diagram``.
+
+    Args:
+        source: Token numbers, (B, S).
+        target_in: Token numbers, (B, T).
+        seen: What the explained path found for them.
+
+    Returns:
+        The names of ``PARTS`` and of the three maps; the batch is left out.
+    """
+    encoded, decoded = seen.encoder_states[0], seen.decoder_states[0]
+    found = {
+        "source": source,
+        "source_embedded": seen.source_embedded,
+        "encoder_attention": encoded,
+        "encoder_feed_forward": encoded,
+        "memory": seen.memory.states,
+        "target": target_in,
+        "target_embedded": seen.target_embedded,
+        "decoder_attention": decoded,
+        "cross_attention": decoded,
+        "decoder_feed_forward": decoded,
+        "linear": seen.logits,
+        "softmax": seen.logits,
+        "encoder_map": seen.encoder_maps[0],
+        "decoder_map": seen.self_maps[0],
+        "cross_map": seen.cross_maps[0],
+    }
+    return {name: tuple(value.shape[1:]) for name, value in found.items()}
+
+
+def _places(side: str, said: Mapping[str, str], norm_first: bool) -> list[_Place]:
+    """Return the parts of a column from the top."""
+    names = list(_STARTS[side])
+    for part in _SUBLAYERS[side]:
+        norm, added = f"norm of {part}", f"sum of {part}"
+        names += [norm, part, added] if norm_first else [part, added, norm]
+    names += (["last norm"] if norm_first else []) + list(_ENDS[side])
+    first = names[2]
+    after = names[2 + 3 * len(_SUBLAYERS[side])]
+    places, top = [], 0.5
+    for name in names:
+        kind, label = _kind_and_label(name, said)
+        top -= _FRAME_ROOM if name == first else _FRAME_END if name == after else 0
+        room = _ROOMS.get(kind, 1.0)
+        places.append(_Place(name, kind, label, top - room / 2, top))
+        top -= room
+    return places
+
+
+def _kind_and_label(name: str, said: Mapping[str, str]) -> tuple[str, str]:
+    if name in PARTS:
+        return PARTS[name][0], said[name]
+    if name.startswith("sum"):
+        return "sum", "+"
+    return "norm", "last LayerNorm" if name == "last norm" else "LayerNorm"
+
+
+def _frame_of(
+    side: str, column: list[_Place], said: Mapping[str, str], num_layers: int
+) -> list[Node]:
+    """Return the heading of a column and the frame round one of its layers."""
+    left, right = _FRAMES[side]
+    inside = column[2 : 2 + 3 * len(_SUBLAYERS[side])]
+    after = column[2 + len(inside)]
+    high, low = inside[0].top + 0.12, after.top + _FRAME_END
+    times = "" if num_layers == 1 else f", × {num_layers}"
+    middle, width = (left + right) / 2, right - left
+    heading = said.get(side, side.capitalize())
+    return [
+        Node("heading", middle, 0.95, heading, width=width),
+        Node(
+            "frame", middle, (high + low) / 2, f"{side} layer{times}",
+            width=width, height=high - low,
+        ),
+    ]  # fmt: skip
+
+
+def _nodes_of(
+    side: str,
+    column: list[_Place],
+    shapes: Mapping[str, Shape],
+    marked: str | None,
+) -> list[Node]:
+    middle = _MIDDLES[side]
+    nodes = []
+    for place in column:
+        width = _SUM_WIDTH if place.kind == "sum" else _WIDTH
+        detail, words = _shape_text(place, shapes)
+        label = place.label
+        if place.name == "memory" and detail:  # its arrow leaves where a detail stands
+            label, detail = f"{label} {detail}", ""
+        box = Node(place.kind, middle, place.y, label, "", words, width, _HEIGHT)
+        nodes.append(box)
+        if place.name == marked:
+            nodes.append(box._replace(kind="mark", label="", words=""))
+        if detail:
+            aside = middle + _WIDTH / 2 + _DETAIL_GAP[side]
+            nodes.append(Node("heading", aside, place.y, "", detail, width=0.0))
+    return nodes
+
+
+def _notes_under(memory: _Place, notes: Sequence[str]) -> list[Node]:
+    lines = [memory.y - _NOTE_GAP - row * _NOTE_ROOM for row in range(len(notes))]
+    left = _FRAMES["encoder"][0]
+    return [
+        Node("heading", left, y, "", note, width=0.0)
+        for y, note in zip(lines, notes, strict=True)
+    ]
+
+
+def _shape_text(place: _Place, shapes: Mapping[str, Shape]) -> tuple[str, str]:
+    """Return the words beside a part and the sentence it says."""
+    shape = shapes.get(place.name)
+    if shape is None:
+        return "", place.label if place.kind != "sum" else "the shortcut is added"
+    detail = _written(shape)
+    words = f"{place.label}: {detail} leaves it"
+    weights = shapes.get(place.name.removesuffix("_attention") + "_map")
+    if place.kind == "attention" and weights is not None:
+        detail += f" · map {_written(weights)}"
+        words += f"; its map of weights is {_written(weights)}: heads, queries, keys"
+    return detail, words
+
+
+def _written(shape: Shape) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def _edges_of(side: str, column: list[_Place]) -> list[Edge]:
+    """Return the arrows down a column and its shortcuts."""
+    middle, aside = _MIDDLES[side], _MIDDLES[side] + _SHORTCUTS_AT[side]
+    half = _HEIGHT / 2
+    edges = [
+        Edge(((middle, above.y - half), (middle, below.y + half)))
+        for above, below in pairwise(column)
+    ]
+    touch = middle + (_SUM_WIDTH / 2 if aside > middle else -_SUM_WIDTH / 2)
+    for place in column:
+        if place.kind != "sum":
+            continue
+        part = place.name.removeprefix("sum of ")
+        leaves = max(p.top for p in column if p.name in (part, f"norm of {part}"))
+        corners = ((middle, leaves), (aside, leaves), (aside, place.y))
+        edges.append(Edge((*corners, (touch, place.y))))
+    return edges
+
+
+def _memory_edge(columns: Mapping[str, list[_Place]]) -> Edge:
+    """Return the arrow from the memory to the keys and values of cross-attention."""
+    places = {p.name: p for column in columns.values() for p in column}
+    start, end = places["memory"].y, places["cross_attention"].y
+    half = _WIDTH / 2
+    return Edge(
+        (
+            (_MIDDLES["encoder"] + half, start),
+            (_MEMORY_AT, start),
+            (_MEMORY_AT, end),
+            (_MIDDLES["decoder"] - half, end),
+        )
+    )

@@ -1,0 +1,215 @@
+"""The encoder-decoder page's view of the stack: its diagram, and one part of it."""
+
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from pages._ui import parts, s2s_view
+from pages._ui.controls import Controls
+from pages._ui.s2s_view import Shown
+
+PARTS = {  # part of the diagram -> its name in the menu
+    "source_embedded": "Source: embedding + positions",
+    "encoder_attention": "Encoder: self-attention",
+    "encoder_feed_forward": "Encoder: after the layer",
+    "memory": "Memory",
+    "target_embedded": "Target: embedding + positions",
+    "decoder_attention": "Decoder: masked self-attention",
+    "cross_attention": "Decoder: cross-attention",
+    "decoder_feed_forward": "Decoder: after the layer",
+    "linear": "Linear: logits",
+    "softmax": "Softmax",
+}
+MAPS = ("encoder_attention", "decoder_attention", "cross_attention")
+_PER_LAYER = (*MAPS, "encoder_feed_forward", "decoder_feed_forward")
+_FIRST = "cross_attention"
+MOVES = [
+    parts.Choice(
+        "Those from that place on",
+        "The mask keeps every later token out of the earlier positions.",
+    ),
+    parts.Choice(
+        "Only the one at that place",
+        "Later positions read it: masked self-attention hides the future, not the "
+        "past.",
+    ),
+    parts.Choice(
+        "All of them",
+        "Earlier positions may not read a later token, so nothing there can change.",
+    ),
+    parts.Choice(
+        "None: the memory decides",
+        "The memory comes from the source alone, but every position also reads the "
+        "target fed before it.",
+    ),
+]
+
+
+class Chosen(NamedTuple):
+    """What the controls say."""
+
+    part: str
+    layer: int
+    head: int
+    forced: bool
+
+
+def choose(c: Controls, config: Any) -> Chosen:
+    """Return which part is looked into, and of which layer and head."""
+    names = list(PARTS)
+    part = c.menu(
+        "Part of the stack",
+        "part",
+        names,
+        preset=names.index(_FIRST),
+        shown=PARTS.__getitem__,
+    )
+    return Chosen(
+        part=part,
+        layer=c.whole(
+            "Layer",
+            "layer",
+            1,
+            config.num_layers,
+            config.num_layers,
+            disabled=part not in _PER_LAYER,
+        ),
+        head=c.listed(
+            "Head",
+            "head",
+            range(config.num_heads + 1),
+            0,
+            shown=lambda head: str(head) if head else "mean",
+            help_text="The mean is over all heads of the layer.",
+            disabled=part not in MAPS,
+        ),
+        forced=c.switch(
+            "Feed the true target",
+            "stack_forced",
+            False,
+            help_text="Off: the tokens the model chose itself.",
+        ),
+    )
+
+
+def draw(shown: Shown, chosen: Chosen) -> None:
+    """Draw the stack with the shapes of this example, and the part looked into."""
+    walk = s2s_view.walk(shown, forced=chosen.forced)
+    _draw_buttons(chosen.part)
+    _draw_diagram(shown, walk, chosen)
+    _draw_part(shown, walk, chosen)
+
+
+def predict(shown: Shown) -> None:
+    """Ask which logits another token fed in the middle of the target moves."""
+    from core import decoding_walk, translation_story
+
+    walk, vocabulary = s2s_view.walk(shown, forced=True), shown.task.target
+    if len(walk.target_in) < 3:
+        return  # no place has both an earlier and a later one
+    place = len(walk.target_in) // 2
+    other = translation_story.other_token(walk, vocabulary, place)
+    moved = decoding_walk.feed_another(shown.model, walk, place, other)
+    parts.predict(
+        "s2s_predict",
+        f"The decoder is fed {len(walk.target_in)} tokens at once. Another token is "
+        f"put at place {place} of them (the start token is at 0). Which logits change?",
+        MOVES,
+        translation_story.moved_answer(moved),
+        parts.plain(translation_story.moved_sentence(moved, vocabulary)),
+    )
+
+
+def look_inside(shown: Shown, chosen: Chosen) -> None:
+    """Show the functions of core behind the stack."""
+    from core import blocks, encoder_decoder
+
+    explained = s2s_view.walk(shown, forced=chosen.forced).explained
+    parts.look_inside(
+        "s2s",
+        [
+            encoder_decoder.EncoderDecoderTransformer.explain,
+            blocks.EncoderBlock.attend,
+            blocks.DecoderBlock.attend,
+        ],
+        {
+            "source (B, S, d_model)": explained.source_embedded,
+            "memory (B, S, d_model)": explained.memory.states,
+            "target (B, T, d_model)": explained.target_embedded,
+            "cross-attention (B, H, T, S)": explained.cross_maps[-1],
+            "logits (B, T, V)": explained.logits,
+        },
+    )
+
+
+def _draw_diagram(shown: Shown, walk: Any, chosen: Chosen) -> None:
+    from core import charts, stack_walk
+    from core.charts import stack_diagram
+    from core.charts.diagram import diagram_frame
+
+    config = shown.model.config
+    nodes, edges = stack_diagram.stack_diagram(
+        stack_walk.shapes_of(walk),
+        num_layers=config.num_layers,
+        norm_first=config.norm_first,
+        marked=chosen.part,
+    )
+    parts.bare_chart(
+        charts.diagram,
+        diagram_frame(nodes, edges),
+        key="s2s_stack",
+        alt="The encoder-decoder stack with the shapes of this example",
+        x_domain=stack_diagram.X_DOMAIN,
+        y_domain=stack_diagram.Y_DOMAIN,
+        title="The stack, shapes of this example without the batch",
+        height=520,
+    )
+
+
+def _draw_buttons(part: str) -> None:
+    """Offer to walk to the part before and after."""
+    names = list(PARTS)
+    at = names.index(part)
+    with st.container(horizontal=True, gap="small"):
+        for label, to, icon in (
+            ("Part before", at - 1, "arrow_back"),
+            ("Part after", at + 1, "arrow_forward"),
+        ):
+            st.button(
+                label,
+                key=f"s2s_{label}",
+                icon=f":material/{icon}:",
+                disabled=not 0 <= to < len(names),
+                on_click=parts.set_controls,
+                args=("s2s", {"part": names[min(max(to, 0), len(names) - 1)]}),
+            )
+
+
+def _draw_part(shown: Shown, walk: Any, chosen: Chosen) -> None:
+    from core import charts, stack_walk
+    from core.charts import tidy
+
+    task = shown.task
+    panel = stack_walk.panel_of(walk, task, *chosen[:3])
+    frame = tidy.matrix_frame(
+        panel.matrix,
+        kind=panel.kind,
+        row_labels=panel.rows,
+        column_labels=panel.columns,
+        mask=panel.mask,
+    )
+    parts.bare_chart(
+        charts.heatmap,
+        frame,
+        # A picture that lives on would keep the order of its old labels.
+        key=f"s2s_part {panel.rows} {panel.columns}",
+        alt=" ".join(panel.sentences),
+        kind=panel.kind,
+        title=panel.title,
+        limit=panel.limit,
+        show_values=panel.numbers,
+        row_title=panel.row_title,
+        height=360,
+    )
+    for sentence in panel.sentences:
+        parts.sentence(sentence)

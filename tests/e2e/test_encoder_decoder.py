@@ -1,0 +1,55 @@
+"""The encoder-decoder page in a real browser: a run paused, left and found again."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.tabs import open_page, quiet
+
+SMALL = "s2s_view=Train&s2s_task=numbers&s2s_width=16&s2s_layers=1&s2s_batch=16"
+STEPS = re.compile(r"^Step [\d,]+ / ")
+
+
+def button(tab: Page, label: str):
+    return tab.get_by_role("button", name=label, exact=True)
+
+
+def steps_done(tab: Page) -> int:
+    line = tab.get_by_text(STEPS).first.inner_text()
+    return int(re.match(r"Step ([\d,]+)", line).group(1).replace(",", ""))
+
+
+def test_a_run_pauses_and_is_found_again_after_leaving(server, fresh_tab: Page):
+    tab = fresh_tab
+    open_page(tab, server, "encoder_decoder", f"{SMALL}&s2s_steps=5000")
+    quiet(tab)
+    button(tab, "Run").click()
+    expect(tab.get_by_text(re.compile(r"^Step 0 / "))).to_have_count(0, timeout=60_000)
+    button(tab, "Pause").click()
+    expect(button(tab, "Run")).to_be_visible(timeout=20_000)
+    tab.wait_for_timeout(700)  # the step under way
+    before = steps_done(tab)
+    assert before > 0
+    tab.get_by_role("tab", name="Decode").click()
+    expect(tab.get_by_text(re.compile(r"^Step 1 of "))).not_to_have_count(0)
+    quiet(tab)
+    tab.get_by_role("tab", name="Train").click()
+    expect(tab.get_by_text(STEPS).first).to_be_visible(timeout=20_000)
+    quiet(tab)
+    assert steps_done(tab) == before
+    expect(tab.get_by_text("the sidebar has others")).to_have_count(0)
+
+
+def test_hostile_text_stays_text(server, tab: Page):
+    open_page(tab, server, "encoder_decoder", "s2s_task=reverse")
+    quiet(tab)
+    box = tab.get_by_label("Source", exact=True)
+    box.fill("<b>**a**</b>")
+    box.press("Enter")
+    alert = tab.get_by_test_id("stAlert")
+    expect(alert).to_contain_text("must be one of", timeout=20_000)
+    assert alert.locator("b, strong").count() == 0
+    box.fill("banana")
+    box.press("Enter")
+    expect(alert).to_have_count(0, timeout=20_000)
+    expect(tab.locator("[data-testid=stVegaLiteChart]")).to_have_count(2)

@@ -1,0 +1,176 @@
+"""What the page on the bottleneck teaches, seen through the page."""
+
+import pytest
+from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
+
+from core import bottleneck, bottleneck_story
+from pages._ui import bottleneck_runs, bottleneck_view, catalogue
+from tests.test_pages import assert_sound, open_page
+
+PAGE = next(info for info in catalogue.list_pages() if info.name == "bottleneck")
+NETWORKS, LENGTH, ALIGNMENT, CHANGE, CONTEXT = bottleneck_view.VIEWS
+
+
+def open_bottleneck(**settings):
+    query = {f"bottleneck_{name}": str(value) for name, value in settings.items()}
+    return open_page(PAGE, **query)
+
+
+def rows_of(app):
+    (chart,) = app.get("vega_lite_chart")
+    (data,) = chart.proto.datasets or [chart.proto]
+    return convert_arrow_bytes_to_pandas_df(data.data.data)
+
+
+def text_of(app) -> str:
+    blocks = [*app.markdown, *app.caption]
+    return "\n".join(block.value for block in blocks).replace("\\", "")
+
+
+def commit(app, choice):
+    app.radio("bottleneck_reach_picked").set_value(choice)
+    button = next(b for b in app.button if b.label == "Commit")
+    return button.click().run()
+
+
+def test_opens_on_two_networks_with_one_vector_between_them():
+    app = open_bottleneck()
+    assert_sound(app)
+    rows = rows_of(app)
+    boxes = rows[rows["role"] == "node"]
+    assert "context: 64 numbers" in set(boxes["label"])
+    assert (boxes["kind"] == "memory").sum() == len("attention")
+    assert "Nothing else passes: the decoder starts from these 64 numbers" in (
+        text_of(app)
+    )
+
+
+def test_with_attention_a_line_leads_from_every_encoder_state_to_the_context():
+    names = ("none", "dot product")
+    plain, attending = (open_bottleneck(attention=a, source="sea") for a in names)
+    lines = [rows_of(app).query("role == 'line'")["path"].nunique() for app in
+             (plain, attending)]  # fmt: skip
+    assert lines[1] - lines[0] == len("sea") - 1
+    assert "3 vectors stand ready here" in text_of(attending)
+    assert 'Step 0: query "' in text_of(attending)
+
+
+def test_wrong_letters_are_framed_and_the_right_answer_is_told():
+    app = open_bottleneck(source="abcdefghijklmnop")
+    assert (rows_of(app)["kind"] == "mark").any()
+    said = text_of(app)
+    assert 'right is "ponmlkjihgfedcba"' in said
+    assert "Framed letters are wrong." in said
+    short = open_bottleneck(source="sea")
+    assert not (rows_of(short)["kind"] == "mark").any()
+    assert 'writes "aes": right.' in text_of(short)
+
+
+@pytest.mark.parametrize("measure", bottleneck_runs.MEASURES)
+def test_length_shows_the_shipped_medians_and_says_them(measure):
+    app = open_bottleneck(view=LENGTH, measure=bottleneck_runs.MEASURES[measure])
+    assert_sound(app)
+    runs = bottleneck.read_shipped().by_attention()
+    curves = bottleneck_story.seed_curves(runs, measure)
+    medians = bottleneck_story.median_curves(curves)
+    rows = rows_of(app)
+    assert len(rows.query("role == 'seed'")) == 9 * len(bottleneck.LENGTHS)
+    for name in medians:
+        drawn = rows[(rows["role"] == "median") & (rows["series"] == name)]
+        assert drawn["share"].tolist() == [share for _, share in medians[name]]
+    assert bottleneck_story.length_sentence(runs, measure) in text_of(app)
+
+
+def test_a_smaller_context_breaks_at_shorter_strings():
+    app = open_bottleneck(view=CONTEXT)
+    assert_sound(app)
+    medians = rows_of(app).query("role == 'median'")
+    at_six = medians[medians["length"] == 6].set_index("series")["share"]
+    assert at_six["4 numbers"] < at_six["64 numbers"]
+    assert "Context vector" not in text_of(app)
+    assert "At least half of the strings are right" in text_of(app)
+
+
+def test_the_sizes_offered_are_those_that_core_trains_with_one_below():
+    sizes = [*bottleneck.CONTEXTS, bottleneck.HIDDEN_SIZE]
+    assert [2, *sizes] == bottleneck_runs.CONTEXTS
+    assert set(bottleneck_view.ATTENTIONS) == set(bottleneck.ATTENTIONS)
+
+
+def test_the_map_keeps_repeated_letters_apart_and_states_entropy_and_mass():
+    app = open_bottleneck(view=ALIGNMENT, source="seventeen")
+    assert_sound(app)
+    rows = rows_of(app)
+    assert {"e·1", "e·3", "e·6", "e·7"} <= set(rows["key"])
+    sums = rows.groupby("query")["weight"].sum()
+    assert sums.tolist() == pytest.approx([1.0] * len(sums), abs=1e-5)
+    said = text_of(app)
+    assert "Entropy of a row:" in said
+    assert "largest weight of" in said
+    assert "aligns" not in said
+
+
+def test_without_attention_a_changed_state_moves_nothing_but_for_the_last():
+    first, last = (
+        open_bottleneck(view=CHANGE, changed="none", position=at) for at in (0, 8)
+    )
+    assert (rows_of(first)["moved"] == 0).all()
+    assert "all distances are exactly 0" in text_of(first)
+    assert (rows_of(last)["moved"] > 0).any()
+
+
+def test_with_attention_a_changed_state_moves_outputs():
+    for how in bottleneck_view.CHANGES.values():
+        app = open_bottleneck(view=CHANGE, how=how)
+        assert_sound(app)
+        assert (rows_of(app)["moved"] > 0).any(), how
+
+
+def test_the_prediction_is_answered_from_the_shipped_runs():
+    runs = bottleneck.read_shipped().by_attention()
+    right = bottleneck_story.right_band(runs)
+    texts = [choice.text for choice in bottleneck_runs.CHOICES]
+    app = commit(open_bottleneck(), texts[right])
+    assert app.success[0].value.startswith("Right.")
+    wrong = (right + 1) % len(texts)
+    app = commit(open_bottleneck(), texts[wrong])
+    assert bottleneck_runs.CHOICES[wrong].misconception in app.warning[0].value
+    app = open_bottleneck()
+    app = next(b for b in app.button if b.label == "Commit").click().run()
+    assert app.info[0].value == "Choose an answer first."
+
+
+@pytest.mark.parametrize(
+    ("source", "refusal"),
+    [
+        ("", "has 0"),
+        ("abcdefghijklmnopq", "between 1 and 16"),
+        ("<script>", "<"),
+        ("häuser", "ä"),
+    ],
+)
+def test_a_source_that_is_none_is_refused_with_a_sentence(source, refusal):
+    app = open_bottleneck()
+    app.text_input("bottleneck_source").set_value(source).run()
+    assert not app.exception
+    assert refusal in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize("view", bottleneck_view.VIEWS)
+def test_a_hostile_address_never_gives_an_exception(view):
+    hostile = dict.fromkeys(
+        ("attention", "step", "score", "changed", "position", "how", "measure",
+         "trained", "context", "seed"),
+        "<script>alert(1)</script>",
+    )  # fmt: skip
+    app = open_bottleneck(view=view, **hostile)
+    assert_sound(app)
+    app = open_bottleneck(view=view, step="1e999", position="-5", context="", seed=-1)
+    assert not app.exception
+
+
+def test_every_experiment_sets_the_controls_and_shows_a_sound_page():
+    for number in range(len(bottleneck_view.EXPERIMENTS)):
+        app = open_bottleneck()
+        app.button(f"bottleneck_try_{number}").click().run()
+        assert_sound(app)
