@@ -209,8 +209,8 @@ def alignment_sentences(reading: Reading) -> list[str]:
         f"{figure(math.log2(num_keys))}.",
         f"On the letter that an output has to write lies "
         f"{percent(float(spread.on_source.mean()))} of its weight on average, and "
-        f"{percent(float(spread.near_source.mean()))} on it and its neighbours. The "
-        f"largest weight of {count} of {rows} outputs lies {_beside(offset)}.",
+        f"{percent(float(spread.near_source.mean()))} on it and its neighbours. Of "
+        f"these {rows} outputs, {count} have their largest weight {_beside(offset)}.",
     ]
 
 

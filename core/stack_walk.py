@@ -24,6 +24,7 @@ _MAPS = {  # part -> its maps in what was explained, the two sides, its name
     "decoder_attention": ("self_maps", "target", "target", "masked self-attention"),
     "cross_attention": ("cross_maps", "target", "source", "cross-attention"),
 }
+_ROWS = {"source": "source token", "target": "token fed"}  # of the maps
 _MOST_NUMBERS = 13  # columns of a map whose cells carry their numbers
 
 
@@ -117,7 +118,7 @@ def _map_panel(
         title=f"{whose}: {words}",
         rows=labels[rows],
         columns=labels[columns],
-        row_title="token fed (reads)" if rows == "target" else None,
+        row_title=f"query (reads): {_ROWS[rows]}",
         limit=1.0,
         mask=causal_mask(len(weights)) if part == "decoder_attention" else None,
         numbers=weights.shape[1] <= _MOST_NUMBERS,

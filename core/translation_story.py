@@ -44,6 +44,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.9995 else ">99.9 %"
 
 
+def share(value: float) -> str:
+    """Return a probability with three digits; only all of it is 1."""
+    return ">0.999" if 0.9995 <= value < 1 else number(value)
+
+
 def number(value: float) -> str:
     """Return a number with three digits, and 0 without a sign."""
     return "0" if value == 0 else f"{value:.3g}"
@@ -227,7 +232,7 @@ def loss_rows(
     p, q = loss.log_probabilities.exp(), loss.target
     parts = -loss.target * loss.log_probabilities
     rows = [
-        (name, *(number(float(values[at])) for values in (p, q, parts)))
+        (name, share(float(p[at])), *(number(float(v[at])) for v in (q, parts)))
         for at, name in zip(tokens, vocabulary.decode(tokens), strict=True)
     ]
     left = torch.ones(len(p), dtype=torch.bool)

@@ -21,12 +21,12 @@ with controls.sidebar("bottleneck") as c:
     if networks.open:
         shown = bottleneck_view.choose_source(c, model="attention", preset="none")
         if shown.attention != "none":
-            shown = shown._replace(step=bottleneck_view.choose_step(c))
+            shown = shown._replace(step=bottleneck_view.choose_step(c, shown))
     if alignment.open:
         shown = bottleneck_view.choose_source(c, model="score", preset="additive")
     if change.open:
         shown = bottleneck_view.choose_source(c, model="changed", preset="additive")
-        changed = bottleneck_view.choose_change(c)
+        changed = bottleneck_view.choose_change(c, shown)
     if length.open or context.open:
         measure = bottleneck_runs.choose_measure(c)
     if length.open:
@@ -58,6 +58,6 @@ parts.try_it("bottleneck", bottleneck_view.EXPERIMENTS)
 parts.limits(
     "One task, one width, a few hundred steps of training and three seeds: more steps "
     "or a wider state move the length at which it breaks. A weight says where an "
-    "output looks, not why it is right. Strings of up to 16 letters are all that the "
+    "output looks, not why it is right. Strings of 2 to 16 letters are all that the "
     "models have seen."
 )

@@ -121,17 +121,23 @@ def test_alignment_is_stated_as_entropy_and_mass_and_place():
     assert "log₂ 3 = 1.58" in entropy
     # .8, 0 and .25 on the mirrored letters; .9, 1 and .75 with their neighbours
     assert "lies 35 % of its weight on average, and 88 % on it" in mass
-    assert "2 of 3 outputs lies 1 letter further right" in mass
+    assert (
+        "Of these 3 outputs, 2 have their largest weight 1 letter further right" in mass
+    )
     assert "aligns" not in entropy + mass
 
 
 def test_the_most_frequent_place_of_the_largest_weight_is_told_with_its_side():
     right = torch.tensor([[0.0, 0, 1], [0.0, 0, 1], [0.0, 1, 0], [1.0, 0, 0]])
     said = alignment_sentences(reading_of("aba")._replace(weights=right))[1]
-    assert "2 of 3 outputs lies 1 letter further right" in said
+    assert (
+        "Of these 3 outputs, 2 have their largest weight 1 letter further right" in said
+    )
     on = torch.eye(3).flip(1)
     said = alignment_sentences(reading_of("aba")._replace(weights=on))[1]
-    assert "3 of 3 outputs lies on the state of that letter" in said
+    assert (
+        "Of these 3 outputs, 3 have their largest weight on the state of that" in said
+    )
 
 
 def test_rows_and_steps_keep_repeated_letters_apart():

@@ -4,7 +4,7 @@ import pytest
 
 from core.block_walk import walk_stack
 from core.charts.block_diagram import X_DOMAIN, Y_DOMAIN, block_diagram
-from core.charts.diagram import NODE_KINDS, Edge, Node, diagram, diagram_frame
+from core.charts.diagram import CLICKED, NODE_KINDS, Edge, Node, diagram, diagram_frame
 
 SETTINGS = {"d_model": 8, "num_heads": 2, "seq_len": 3, "number": 2, "seed": 0}
 
@@ -43,6 +43,22 @@ def test_a_frame_holds_the_sides_of_nodes_and_the_points_of_edges():
     assert lines["path"].tolist() == ["0"] * 3 + ["1"] * 2
     assert lines["order"].tolist() == [0, 1, 2, 0, 1]
     assert not frame[["role", "kind", "label", "detail", "words"]].isna().any().any()
+
+
+def test_only_a_clickable_diagram_has_a_selection_and_only_of_named_nodes():
+    frame = diagram_frame(
+        [Node("norm", 1, 1, "a", name="n"), Node("sum", 1, 1, "")], []
+    )
+    assert frame["name"].tolist() == ["n", ""]
+    plain, clickable = (
+        diagram(frame, x_domain=(0, 2), y_domain=(0, 2), clickable=on).to_dict()
+        for on in (False, True)
+    )
+    assert "params" not in plain
+    (selection,) = clickable["params"]
+    assert (selection["name"], selection["select"]["fields"]) == (CLICKED, ["name"])
+    assert clickable["layer"][:-1] == plain["layer"]
+    assert "datum.name" in clickable["layer"][-1]["transform"][0]["filter"]
 
 
 def test_an_edge_of_one_point_is_refused():

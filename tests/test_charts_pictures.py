@@ -264,11 +264,13 @@ def test_kept_runs_are_grey_and_the_current_one_is_not():
 
 
 def test_an_exact_zero_is_told_from_a_tiny_movement():
-    frame = movement_frame(torch.tensor([0.0, 1e-7, 0.5]), ["a", "b", "c"])
+    frame = movement_frame(torch.tensor([0.0, 1e-7, 0.5, 0.9995]), [*"abcd"])
     shown = texts(draw(movement, frame))
     assert "0" in shown
     assert "1e-7" in shown
     assert "0.5" in shown
+    assert ">.99" in shown
+    assert "1" not in shown
 
 
 def test_bars_of_a_row_stand_side_by_side_with_their_numbers():

@@ -118,6 +118,12 @@ def test_a_marked_part_has_a_line_round_its_own_box(part):
     assert NODE_KINDS[-1] == "mark"
 
 
+def test_only_the_box_of_a_clickable_part_has_its_name():
+    nodes, _ = drawn(marked="memory", clickable=("memory", "softmax"))
+    assert [n.name for n in nodes if n.name] == ["memory", "softmax"]
+    assert "mark" not in [n.kind for n in nodes if n.name]
+
+
 def test_frames_say_how_many_layers_there_are():
     for layers, words in ((1, "encoder layer"), (3, "encoder layer, × 3")):
         nodes, _ = drawn(num_layers=layers)

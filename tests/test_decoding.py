@@ -276,6 +276,18 @@ def test_a_search_ends_when_nothing_in_the_beam_can_win():
     )
 
 
+def test_a_search_goes_on_while_an_answer_can_still_become_the_second_best():
+    model = TableModel(
+        {
+            (): {END: 0.6, A: 0.4},
+            (A,): {B: 0.9, END: 0.1},
+            (A, B): {END: 1.0},
+        }
+    )
+    first, second = beam_search(model, ONE, beam_size=2, max_len=5)
+    assert (first.tokens, second.tokens) == ((END,), (A, B, END))
+
+
 def test_decoding_leaves_the_global_generator_and_the_model_alone():
     before, model = torch.get_rng_state(), transformer()
     weights = [parameter.clone() for parameter in model.parameters()]

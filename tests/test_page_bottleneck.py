@@ -55,6 +55,23 @@ def test_with_attention_a_line_leads_from_every_encoder_state_to_the_context():
     assert 'Step 0: query "' in text_of(attending)
 
 
+def test_the_sliders_of_a_step_and_of_a_state_end_with_the_source():
+    app = open_bottleneck(attention="dot product", source="sea", step=3)
+    assert app.select_slider("bottleneck_step").options == list("0123")
+    assert 'Step 3: query "' in text_of(app)
+    app = open_bottleneck(view=CHANGE, source="sea", position=2)
+    assert app.select_slider("bottleneck_position").options == list("012")
+    for none in ("", "s" * 900):
+        app.text_input("bottleneck_source").set_value(none).run()
+        assert not app.exception
+
+
+def test_each_kind_of_attention_says_which_state_asks():
+    said = [text_of(open_bottleneck(attention=a)) for a in ("additive", "dot product")]
+    assert "The state before the step asks" in said[0]
+    assert "The state of the step asks" in said[1]
+
+
 def test_wrong_letters_are_framed_and_the_right_answer_is_told():
     app = open_bottleneck(source="abcdefghijklmnop")
     assert (rows_of(app)["kind"] == "mark").any()
@@ -106,7 +123,7 @@ def test_the_map_keeps_repeated_letters_apart_and_states_entropy_and_mass():
     assert sums.tolist() == pytest.approx([1.0] * len(sums), abs=1e-5)
     said = text_of(app)
     assert "Entropy of a row:" in said
-    assert "largest weight of" in said
+    assert "have their largest weight" in said
     assert "aligns" not in said
 
 

@@ -168,6 +168,9 @@ def test_a_run_trains_stays_while_other_views_are_open_and_lends_its_weights():
     shown = text(app)
     assert "of 256 held-out sources answered right in full" in shown
     assert "After step 50:" in shown
+    (drawn,) = (c.proto for c in app.get("vega_lite_chart") if "Rows:" in c.proto.alt)
+    rows = drawn.alt.partition("Rows: ")[2].partition(". Columns")[0].split()
+    assert rows[-1] == "</s>"  # other words build the map anew, in their own order
     turn_to(app, s2s_view.DECODE)
     app.segmented_control(key="s2s_source").set_value("yours").run()
     assert "Your run · 50 training steps" in text(app)

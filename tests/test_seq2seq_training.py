@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from core.attempt import RunState
 from core.checks import RefusedError
 from core.scheduler import Scheduler
+from core.seq2seq import make_model
 from core.seq2seq_training import (
     CONSTANT,
     MODELS,
@@ -27,7 +28,7 @@ from core.seq2seq_training import (
     training_data,
     translate,
 )
-from core.text_tasks import TASKS, Pair
+from core.text_tasks import TASKS, Pair, letter_task
 from core.vocabulary import PAD
 from tests.fake_trainers import wait_until
 
@@ -147,6 +148,29 @@ def test_the_same_seed_gives_the_same_curve_to_the_last_bit_beside_another(model
     assert all(r.accuracy == r.exact for r in alone)
 
 
+def test_the_steps_are_those_of_a_plain_loop():
+    config = replace(
+        TINY, dropout=0.0, label_smoothing=0.3, clip_norm=0.2, learning_rate=0.02,
+        warmup_steps=3,
+    )  # fmt: skip
+    trainer, batches = Seq2SeqTrainer(config), Seq2SeqTrainer(config)._batches
+    model, data = make_model(config.model_config), training_data(config)
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    for number in range(1, 9):
+        source, target_in, target_out = data.rows(next(batches))
+        logits, real = model(source, target_in), target_out != PAD
+        loss = F.cross_entropy(logits[real], target_out[real], label_smoothing=0.3)
+        adam.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.2)
+        assert norm > 0.2  # there is something to clip
+        adam.param_groups[0]["lr"] = config.rate_at(number)
+        adam.step()
+        record = trainer.step()
+        assert record.loss == pytest.approx(loss.item(), rel=1e-4)
+        assert record.gradient_norm == pytest.approx(norm.item(), rel=1e-3)
+
+
 def test_an_epoch_shows_every_pair_once():
     trainer = Seq2SeqTrainer(TINY)
     rows = torch.cat([next(trainer._batches) for _ in range(TINY.steps_per_epoch)])
@@ -165,9 +189,14 @@ def test_a_transformer_learns_to_copy_and_says_so_in_its_samples():
     assert last.token_accuracy >= 0.95
     assert "of the held-out answers are right in full" in trainer.stop_reason
     assert trainer.records[0].loss > 2.5
-    samples = trainer.snapshot().samples
+    samples, mapped, maps = trainer.snapshot()
     assert sum(sample.right for sample in samples) >= 6
     assert all(s.answer == s.source for s in samples if s.right)
+    assert maps[0].shape[1] == len(samples[mapped].answer) + 1  # the last gives END
+    reverse = letter_task("reverse", max_length=3)
+    (copied,) = translate(trainer.model, reverse, [("a", "b", "c")]).samples
+    assert copied.ended
+    assert not copied.right
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -209,6 +238,7 @@ def test_the_score_counts_answers_in_full_and_tokens_apart():
     pairs = [Pair(("a", "b"), ("a", "b")), Pair(("c",), ("c",))]
     right = score_pairs(Parrot(), TASKS["copy"], pairs)
     assert right.exact == 1
+    assert right.token_accuracy == 4 / 5  # not c's END: 5 tokens, the padding is none
     backwards = score_pairs(
         Parrot(), TASKS["reverse"], [Pair(("a", "b"), ("b", "a")), pairs[1]]
     )
@@ -226,6 +256,9 @@ def test_data_of_a_run_do_not_depend_on_its_seed_and_are_held_apart():
     shown = {tuple(row[row != PAD].tolist()) for row in training_data(TINY).source}
     tested = {tuple(task.source.encode(p.source)) for p in held_out_pairs(TINY)}
     assert not shown & tested
+    longer = replace(TINY, min_length=2)
+    assert {len(pair.source) for pair in held_out_pairs(longer)} == {2, 3}
+    assert int((training_data(longer).source != PAD).sum(dim=1).min()) == 2
 
 
 def test_translate_answers_typed_sources():

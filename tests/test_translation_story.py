@@ -181,3 +181,11 @@ def test_samples_without_an_end_are_marked_and_counted():
     rows = translation_run.sample_rows(samples, TASK)
     assert rows == [("ab", "ba", "right"), ("ab", "bb …", "wrong")]
     assert "1 of 2" in translation_run.samples_sentence(samples, 7)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1.0, "1"), (0.9997, ">0.999"), (0.9994, "0.999"), (0.0, "0"), (2e-5, "2e-05")],
+)
+def test_only_all_of_the_probability_is_written_as_1(value, words):
+    assert translation_story.share(value) == words

@@ -114,7 +114,10 @@ def movement(
         " : 'the output at ' + datum.position + ' moved by '"
         " + format(datum.moved, '.3~g')"
     )
-    number = "datum.moved === 0 ? '0' : format(datum.moved, '.2~g')"
+    number = (
+        "datum.moved < 1 && datum.moved >= 0.995 ? '>.99'"
+        " : datum.moved === 0 ? '0' : format(datum.moved, '.2~g')"
+    )
     bar = alt.Chart().mark_bar(clip=True, color=shown.right, tooltip={"expr": words})
     text = _numbers(number, field="moved", dark=dark)
     layers = [layer.encode(x=across, y=up) for layer in (bar, text)]

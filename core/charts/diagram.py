@@ -20,13 +20,14 @@ NODE_KINDS = (
     "tokens", "memory", "norm", "attention", "feed_forward", "output",
     "sum", "frame", "heading", "mark",
 )  # fmt: skip
-_TEXTS = ("role", "kind", "label", "detail", "words", "path")
+_TEXTS = ("role", "kind", "label", "detail", "words", "path", "name")
 _NUMBERS = ("x", "y", "left", "right", "low", "high", "order", "angle")
 _SIZE_OF_SUM, _SIZE_OF_HEAD = 520, 320  # square pixels
 _ARROW = "M0,-0.1L0.45,0.9L-0.45,0.9Z"  # its tip at the end of the line
 _IS_FRAME, _IS_SUM = "datum.kind === 'frame'", "datum.kind === 'sum'"
 _IS_BOX = "indexof(['frame', 'heading', 'sum', 'mark'], datum.kind) < 0"
 _SAYS: Any = {"expr": "datum.words"}
+CLICKED = "clicked"  # the selection that holds the names of clicked nodes
 
 
 class Node(NamedTuple):
@@ -43,6 +44,7 @@ class Node(NamedTuple):
         words: The sentence it says when it is pointed at.
         width: Its width in units of the x domain.
         height: Its height in units of the y domain.
+        name: What a click on it says; one without a name cannot be clicked.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class Node(NamedTuple):
     words: str = ""
     width: float = 1.0
     height: float = 1.0
+    name: str = ""
 
 
 class Edge(NamedTuple):
@@ -70,8 +73,8 @@ def diagram_frame(nodes: Sequence[Node], edges: Sequence[Edge]) -> pd.DataFrame:
         edges: The lines between them.
 
     Returns:
-        A frame with the columns ``role, kind, label, detail, words, path, x, y, left,
-        right, low, high, order, angle``; ``role`` is "node", "line" or "head".
+        A frame with the columns ``role, kind, label, detail, words, path, name, x, y,
+        left, right, low, high, order, angle``; ``role`` is "node", "line" or "head".
 
     Raises:
         ValueError: If an edge has fewer than two points.
@@ -99,6 +102,7 @@ def diagram(
     y_domain: tuple[float, float],
     title: str = "Diagram",
     height: int = 480,
+    clickable: bool = False,
     dark: bool = False,
 ) -> alt.LayerChart:
     """Draw boxes, arrows and the words at them; it has no axes.
@@ -109,6 +113,8 @@ def diagram(
         y_domain: Ends of the plane from bottom to top.
         title: Title of the picture.
         height: Height in pixels, title counted in.
+        clickable: Whether a click on a node with a name puts it into the selection
+            ``CLICKED``, or takes it out where it is in.
         dark: Whether the theme is dark.
     """
     shown, plane = palette(dark), _Plane(x_domain, y_domain)
@@ -124,6 +130,7 @@ def diagram(
         _boxes("datum.kind === 'mark'", shown, plane, strokeWidth=3.5, fillOpacity=0),
         *_sums(shown, plane),
         *_texts(shown, plane),
+        *([_clickable(plane)] if clickable else []),
         title=title,
         height=height,
         dark=dark,
@@ -197,6 +204,25 @@ def _boxes(which: str, shown: Palette, plane: _Plane, **look: Any) -> alt.Chart:
         fill=alt.Fill("kind:N", scale=colours, legend=None),
         stroke=alt.Stroke("kind:N", scale=colours, legend=None),
         **ends,
+    )
+
+
+def _clickable(plane: _Plane) -> alt.Chart:
+    """Return a layer over all others that only takes the clicks."""
+    look: dict[str, Any] = {"fill": "transparent", "fillOpacity": 0, "tooltip": _SAYS}
+    nodes = alt.Chart(name="nodes").transform_filter("datum.name !== ''")
+    boxes = nodes.mark_rect(cursor="pointer", **look).encode(
+        x=plane.x("left"),
+        x2=alt.X2("right:Q"),
+        y=plane.y("low"),
+        y2=alt.Y2("high:Q"),
+    )
+    # The second click of a double click would undo the first.
+    once: Any = "click[event.detail < 2]"
+    return boxes.add_params(
+        alt.selection_point(
+            name=CLICKED, fields=["name"], on=once, toggle="true", clear=False
+        )
     )
 
 

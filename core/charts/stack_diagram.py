@@ -1,6 +1,6 @@
 """The encoder-decoder stack as a diagram: two columns, and the memory between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -64,6 +64,7 @@ def stack_diagram(
     num_layers: int,
     norm_first: bool,
     marked: str | None = None,
+    clickable: Collection[str] = (),
     words: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
 ) -> tuple[list[Node], list[Edge]]:
@@ -77,6 +78,7 @@ def stack_diagram(
         norm_first: Whether a LayerNorm stands before each sublayer (pre-norm) or after
             its sum (post-norm).
         marked: Name in ``PARTS`` of the part with a bold line round it.
+        clickable: Names in ``PARTS`` of the parts that a click names.
         words: Words instead of a part's own, by its name in ``PARTS``; "encoder" and
             "decoder" name the headings of the two columns.
         notes: At most four lines in the free corner under the memory.
@@ -93,7 +95,7 @@ def stack_diagram(
     columns = {side: _places(side, said, norm_first) for side in _SUBLAYERS}
     for side, column in columns.items():
         nodes += _frame_of(side, column, said, num_layers)
-        nodes += _nodes_of(side, column, shapes, marked)
+        nodes += _nodes_of(side, column, shapes, marked, clickable)
         edges += _edges_of(side, column)
     nodes += _notes_under(columns["encoder"][-1], notes)
     return nodes, [*edges, _memory_edge(columns)]
@@ -183,6 +185,7 @@ def _nodes_of(
     column: list[_Place],
     shapes: Mapping[str, Shape],
     marked: str | None,
+    clickable: Collection[str],
 ) -> list[Node]:
     middle = _MIDDLES[side]
     nodes = []
@@ -192,10 +195,11 @@ def _nodes_of(
         label = place.label
         if place.name == "memory" and detail:  # its arrow leaves where a detail stands
             label, detail = f"{label} {detail}", ""
-        box = Node(place.kind, middle, place.y, label, "", words, width, _HEIGHT)
+        name = place.name if place.name in clickable else ""
+        box = Node(place.kind, middle, place.y, label, "", words, width, _HEIGHT, name)
         nodes.append(box)
         if place.name == marked:
-            nodes.append(box._replace(kind="mark", label="", words=""))
+            nodes.append(box._replace(kind="mark", label="", words="", name=""))
         if detail:
             aside = middle + _WIDTH / 2 + _DETAIL_GAP[side]
             nodes.append(Node("heading", aside, place.y, "", detail, width=0.0))

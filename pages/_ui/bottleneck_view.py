@@ -27,6 +27,10 @@ _ALL_STATES = (
     "The decoder starts from the last state and reads a new mixture of all of them at "
     "each step: {count} vectors stand ready here, one for each letter."
 )
+_READ_BY = {
+    "additive": "The state before the step asks, and what is read enters the step.",
+    "dot": "The state of the step asks, and what is read joins it to write the letter.",
+}
 _SCORES = {
     "additive": r"\text{score}(s_{t-1}, h_j) = v^\top \tanh(W s_{t-1} + U h_j)",
     "dot": r"\text{score}(s_t, h_j) = s_t^\top h_j",
@@ -102,14 +106,15 @@ def choose_source(c: Controls, *, model: str, preset: str) -> Shown:
     return Shown(attention, c.line("Source", "source", "attention", _SOURCE_HELP))
 
 
-def choose_step(c: Controls) -> int:
-    """Return the step of the decoder that is drawn, from 0."""
-    return c.whole("Step of the decoder, from 0", "step", 0, _LETTERS, 0)
+def choose_step(c: Controls, shown: Shown) -> int:
+    """Return the step of the decoder that is drawn, from 0; the last writes the end."""
+    return c.whole("Step of the decoder, from 0", "step", 0, _length(shown), 0)
 
 
-def choose_change(c: Controls) -> StateChange:
+def choose_change(c: Controls, shown: Shown) -> StateChange:
     """Return which encoder state is changed, and to what."""
-    position = c.whole("Encoder state, from 0", "position", 0, _LETTERS - 1, 4)
+    last = _length(shown) - 1
+    position = c.whole("Encoder state, from 0", "position", 0, last, 4)
     how = c.menu("Becomes", "how", list(CHANGES), shown=CHANGES.__getitem__)
     factor, other = 2.0, ""
     if how == "scaled":
@@ -168,6 +173,7 @@ def draw_networks(shown: Shown) -> None:
         said.append(_ONE_VECTOR.format(size=size))
     else:
         said.append(_ALL_STATES.format(count=len(reading.source)))
+        said.append(_READ_BY[shown.attention])
         said.append(bottleneck_story.step_sentence(reading, step))
     parts.picture(
         charts.diagram,
@@ -246,6 +252,11 @@ def draw_change(shown: Shown, change: StateChange) -> None:
         "it starts from."
     )
     _inside(seen, "change")
+
+
+def _length(shown: Shown) -> int:
+    """Return how many letters the source has; text that is none counts as one."""
+    return min(max(len(shown.source.strip()), 1), _LETTERS)
 
 
 def _answer(seen: Answered) -> str:

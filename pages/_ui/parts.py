@@ -107,6 +107,48 @@ def bare_chart(
     st.vega_lite_chart(frame, spec, key=key, alt=alt)
 
 
+def clickable_chart(
+    chart: Callable[..., Any],
+    frame: Any,
+    *,
+    key: str,
+    alt: str,
+    on_click: Callable[[str], None],
+    **options: Any,
+) -> None:
+    """Draw a chart as ``bare_chart`` does; a click on a node calls ``on_click``.
+
+    A click puts a name into the chart's selection or takes it out, so that clicking
+    the same node again is told too: what was clicked is what changed.
+
+    Args:
+        chart: A chart function with the option ``clickable``.
+        frame: The tidy frame it draws.
+        key: Stable identity of the chart.
+        alt: Its alternative text.
+        on_click: Takes the name of the node, before the page runs again.
+        **options: Options of the chart function.
+    """
+    from core.charts import cached_spec
+
+    before = f"{key}_before"
+
+    def tell() -> None:
+        now = _names_clicked(st.session_state[key])
+        for name in now ^ st.session_state.get(before, frozenset()):
+            on_click(name)
+
+    spec = cached_spec(chart, frame, dark=is_dark(), clickable=True, **options)
+    event = st.vega_lite_chart(frame, spec, key=key, alt=alt, on_select=tell)
+    st.session_state[before] = _names_clicked(event)
+
+
+def _names_clicked(event: Any) -> frozenset[str]:
+    from core.charts.diagram import CLICKED
+
+    return frozenset(one["name"] for one in event.selection.get(CLICKED) or ())
+
+
 def sentence(text: str) -> None:
     """Write one generated sentence under a picture; nothing in it is markup."""
     st.markdown(plain(text))

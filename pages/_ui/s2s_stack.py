@@ -153,17 +153,24 @@ def _draw_diagram(shown: Shown, walk: Any, chosen: Chosen) -> None:
         num_layers=config.num_layers,
         norm_first=config.norm_first,
         marked=chosen.part,
+        clickable=tuple(PARTS),
     )
-    parts.bare_chart(
+    parts.clickable_chart(
         charts.diagram,
         diagram_frame(nodes, edges),
         key="s2s_stack",
         alt="The encoder-decoder stack with the shapes of this example",
         x_domain=stack_diagram.X_DOMAIN,
         y_domain=stack_diagram.Y_DOMAIN,
-        title="The stack, shapes of this example without the batch",
+        title="The stack, shapes of this example without the batch: click a part",
         height=520,
+        on_click=_open_part,
     )
+
+
+def _open_part(name: str) -> None:
+    if name in PARTS:  # what a browser sends may be anything
+        parts.set_controls("s2s", {"part": name})
 
 
 def _draw_buttons(part: str) -> None:

@@ -283,11 +283,13 @@ def _draw_snapshot(config: Any, snapshot: Any) -> None:
             tidy.matrix_frame(
                 seen.weights, row_labels=seen.rows, column_labels=seen.columns
             ),
-            # A picture that lives on would keep the order of its old labels.
-            key=f"s2s_map {seen.rows}",
-            alt=_ALT["map"],
+            key="s2s_map",
+            # With other words the picture is built anew: one that lives on would keep
+            # the order of its old labels.
+            alt=f"{_ALT['map']}. Rows: {' '.join(seen.rows)}. "
+            f"Columns: {' '.join(seen.columns)}",
             title=seen.title,
-            row_title="token given",
+            row_title="query (reads): token given",
             legend=False,
             height=330,
         )

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.tabs import open_page, quiet
 
 SMALL = "s2s_view=Train&s2s_task=numbers&s2s_width=16&s2s_layers=1&s2s_batch=16"
+PLACES = {"memory": (0.155, 0.711), "self-attention": (0.155, 0.373)}  # shares
 STEPS = re.compile(r"^Step [\d,]+ / ")
 
 
@@ -38,6 +39,34 @@ def test_a_run_pauses_and_is_found_again_after_leaving(server, fresh_tab: Page):
     quiet(tab)
     assert steps_done(tab) == before
     expect(tab.get_by_text("the sidebar has others")).to_have_count(0)
+
+
+def test_a_click_on_a_part_of_the_diagram_opens_it(server, tab: Page):
+    open_page(tab, server, "encoder_decoder", "s2s_task=reverse")
+    quiet(tab)
+    stack = tab.locator("[data-testid=stVegaLiteChart]").first
+    drawn = stack.locator("svg.marks")
+    drawn.evaluate("it => { it.dataset.same = 'yes'; }")
+
+    def click(label: str, said: str) -> None:
+        box = drawn.bounding_box()
+        across, down = PLACES[label]
+        tab.mouse.click(
+            box["x"] + across * box["width"], box["y"] + down * box["height"]
+        )
+        expect(menu).to_have_value(said, timeout=20_000)
+        quiet(tab)
+
+    menu = tab.get_by_role("combobox", name="Part of the stack")
+    click("memory", "Memory")
+    expect(tab).to_have_url(re.compile("s2s_part=Memory"))
+    click("self-attention", "Encoder: self-attention")
+    button(tab, "Part after").click()
+    expect(menu).to_have_value("Encoder: after the layer", timeout=20_000)
+    quiet(tab)
+    click("self-attention", "Encoder: self-attention")  # the same part again
+    expect(tab).to_have_url(re.compile("s2s_part=Encoder%3A[+]self-attention"))
+    assert drawn.get_attribute("data-same") == "yes"  # the picture stayed
 
 
 def test_hostile_text_stays_text(server, tab: Page):
