@@ -20,6 +20,7 @@ networks, length, alignment, change, context = tabs
 with controls.sidebar("bottleneck") as c:
     if networks.open:
         shown = bottleneck_view.choose_source(c, model="attention", preset="none")
+        shown = bottleneck_view.choose_cut(c, shown)
         if shown.attention != "none":
             shown = shown._replace(step=bottleneck_view.choose_step(c, shown))
     if alignment.open:

@@ -66,6 +66,12 @@ def test_the_sliders_of_a_step_and_of_a_state_end_with_the_source():
         assert not app.exception
 
 
+def test_letters_left_out_at_the_end_are_not_read():
+    said = text_of(open_bottleneck(source="seashore", cut=5))
+    assert 'From "sea" the model writes' in said
+    assert "16" in open_bottleneck(source="s" * 40, cut=15).error[0].value
+
+
 def test_each_kind_of_attention_says_which_state_asks():
     said = [text_of(open_bottleneck(attention=a)) for a in ("additive", "dot product")]
     assert "The state before the step asks" in said[0]

@@ -37,10 +37,10 @@ _SCORES = {
 }
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Three letters without attention: the one vector is enough": {
-        "view": "Two networks", "attention": "none", "source": "sea",
+        "view": "Two networks", "attention": "none", "source": "sea", "cut": 0,
     },
     "Twelve letters without attention: where does it go wrong?": {
-        "view": "Two networks", "attention": "none", "source": "abcdefghijkl",
+        "view": "Two networks", "attention": "none", "source": "abcdefghijkl", "cut": 0,
     },
     "Four e's in one word: do the rows tell them apart?": {
         "view": "Alignment", "score": "additive", "source": "seventeen",
@@ -104,6 +104,12 @@ def choose_source(c: Controls, *, model: str, preset: str) -> Shown:
         shown=ATTENTIONS.__getitem__,
     )
     return Shown(attention, c.line("Source", "source", "attention", _SOURCE_HELP))
+
+
+def choose_cut(c: Controls, shown: Shown) -> Shown:
+    """Return the source without its last letters, as many as are left out."""
+    out = c.whole("Letters left out at the end", "cut", 0, _length(shown) - 1, 0)
+    return shown._replace(source=shown.source.strip()[:-out]) if out else shown
 
 
 def choose_step(c: Controls, shown: Shown) -> int:
