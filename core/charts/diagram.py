@@ -73,8 +73,9 @@ def diagram_frame(nodes: Sequence[Node], edges: Sequence[Edge]) -> pd.DataFrame:
         edges: The lines between them.
 
     Returns:
-        A frame with the columns ``role, kind, label, detail, words, path, name, x, y,
-        left, right, low, high, order, angle``; ``role`` is "node", "line" or "head".
+        A frame with the columns ``role, kind, label, detail, words, path, x, y, left,
+        right, low, high, order, angle``, and ``name`` where a node has one; ``role``
+        is "node", "line" or "head".
 
     Raises:
         ValueError: If an edge has fewer than two points.
@@ -92,7 +93,8 @@ def diagram_frame(nodes: Sequence[Node], edges: Sequence[Edge]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=[*_TEXTS, *_NUMBERS])
     frame = frame.astype(dict.fromkeys(_TEXTS, object))
     frame = frame.fillna(dict.fromkeys(_TEXTS, ""))
-    return frame.astype(dict.fromkeys(_NUMBERS, np.float64))
+    unused = [] if any(frame["name"]) else ["name"]
+    return frame.drop(columns=unused).astype(dict.fromkeys(_NUMBERS, np.float64))
 
 
 def diagram(
