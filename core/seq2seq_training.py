@@ -1,7 +1,6 @@
 """Training from text to text in single steps: configuration in, one record a step out.
 
-Like ``core.training`` it knows no thread and no screen, and its numbers depend on the
-configuration alone.
+As in ``core.training`` the numbers depend on the configuration alone.
 """
 
 import functools
@@ -14,8 +13,6 @@ from torch import Tensor
 
 from core.checks import require_int
 from core.decoding import greedy_decode
-from core.device import pick_device
-from core.dropout import use_generator
 from core.encoder_decoder import EncoderDecoderTransformer
 from core.recurrent_seq2seq import RecurrentEncoderDecoder
 from core.seq2seq import make_model
@@ -29,14 +26,8 @@ from core.seq2seq_config import (
     Seq2SeqConfig,
     preset,
 )
+from core.stepping import SteppedTraining
 from core.text_tasks import Batch, Pair, TextTask, make_batch, pad_ids
-from core.training import (
-    FlatAdam,
-    derived_seeds,
-    dropout_generator,
-    shuffled_batches,
-    what_is_not_finite,
-)
 from core.vocabulary import PAD, START
 
 __all__ = [
@@ -130,7 +121,7 @@ class Seq2SeqSnapshot(NamedTuple):
     cross_maps: tuple[Tensor, ...]
 
 
-class Seq2SeqTrainer:
+class Seq2SeqTrainer(SteppedTraining[Seq2SeqRecord]):
     """An encoder–decoder and its training on a text task, one step at a time.
 
     Teacher forcing, cross-entropy without the padding, gradient clipping, Adam with the
@@ -154,59 +145,11 @@ class Seq2SeqTrainer:
         Raises:
             RefusedError: If the device is absent.
         """
-        order_seed, dropout_seed = derived_seeds(config.seed)
-        device = pick_device(config.device)
-        self.config = config
         self.task: TextTask = config.text_task
-        self.model: Model = make_model(config.model_config).to(device)
-        self.records: list[Seq2SeqRecord] = []
-        self.stop_reason: str | None = None
-        self._device = device
-        use_generator(self.model, dropout_generator(device, dropout_seed))
-        self._data = training_data(config).to(device)
+        self.model: Model = make_model(config.model_config)
+        super().__init__(config, self.model, config.train_pairs, betas=BETAS)
+        self._data = training_data(config).to(self._device)
         self._held_out = held_out_pairs(config)
-        self._batches = shuffled_batches(
-            config.train_pairs, config.batch_size, order_seed
-        )
-        self._optimizer = FlatAdam(self.model, clip_norm=config.clip_norm, betas=BETAS)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the run is over."""
-        return self.stop_reason is not None
-
-    def step(self) -> Seq2SeqRecord:
-        """Take one step on the next batch, and evaluate where that is due.
-
-        A loss or a gradient that is not finite ends the run and leaves the parameters
-        as they were.
-
-        Returns:
-            What the step brought; also the last of ``records``.
-
-        Raises:
-            RuntimeError: If the run is over.
-        """
-        if self.finished:
-            raise RuntimeError(f"the run is over. {self.stop_reason}")
-        config, number = self.config, len(self.records) + 1
-        rate = config.rate_at(number)
-        loss, norm = self._update(rate)
-        due = number % config.eval_every == 0 or number == config.max_steps
-        blown_up = what_is_not_finite(loss, norm)
-        score = self.evaluate() if due and blown_up is None else None
-        record = Seq2SeqRecord(
-            step=number,
-            epoch=(number - 1) // config.steps_per_epoch + 1,
-            loss=loss,
-            rate=rate,
-            gradient_norm=norm,
-            token_accuracy=score and score.token_accuracy,
-            exact=score and score.exact,
-        )
-        self.records.append(record)
-        self.stop_reason = self._reason_to_stop(record)
-        return record
 
     def evaluate(self) -> Score:
         """Return the score on the held-out pairs of the configuration."""
@@ -218,28 +161,32 @@ class Seq2SeqTrainer:
             self.model, self.task, [p.source for p in self._held_out[:NUM_SAMPLES]]
         )
 
-    def _update(self, rate: float) -> tuple[float, float]:
-        batch = self._data.rows(next(self._batches).to(self._device))
+    def _loss(self, chosen: Tensor) -> Tensor:
+        batch = self._data.rows(chosen)
         self.model.train()
         logits = self.model(batch.source, batch.target_in)
-        loss = target_loss(
-            logits, batch.target_out, label_smoothing=self.config.label_smoothing
-        )
-        return self._optimizer.update(loss, rate)
+        smoothing = self.config.label_smoothing
+        return target_loss(logits, batch.target_out, label_smoothing=smoothing)
 
-    def _reason_to_stop(self, record: Seq2SeqRecord) -> str | None:
-        config = self.config
-        start = f"Training stopped at step {record.step}:"
-        blown_up = what_is_not_finite(record.loss, record.gradient_norm)
-        if blown_up:
-            rate = f"learning rate ({config.learning_rate:g})"
-            return f"{start} {blown_up}; {rate} is likely too large."
-        target, exact = config.target_exact, record.exact
-        if exact is not None and target is not None and exact >= target:
-            return f"{start} {exact:.1%} of the held-out answers are right in full."
-        if record.step == config.max_steps:
-            return f"{start} the cap of {config.max_steps} steps is reached."
-        return None
+    def _record(
+        self, number: int, rate: float, loss: float, norm: float, due: bool
+    ) -> Seq2SeqRecord:
+        score = self.evaluate() if due else None
+        return Seq2SeqRecord(
+            step=number,
+            epoch=(number - 1) // self.config.steps_per_epoch + 1,
+            loss=loss,
+            rate=rate,
+            gradient_norm=norm,
+            token_accuracy=score and score.token_accuracy,
+            exact=score and score.exact,
+        )
+
+    def _goal_reached(self, record: Seq2SeqRecord) -> str | None:
+        target, exact = self.config.target_exact, record.exact
+        if exact is None or target is None or exact < target:
+            return None
+        return f"{exact:.1%} of the held-out answers are right in full."
 
 
 def target_loss(

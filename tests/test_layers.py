@@ -46,6 +46,7 @@ LAYERS = [
     {
         "core.train_config",
         "core.tasks",
+        "core.stepping",
         "core.training",
         "core.seq2seq_config",
         "core.seq2seq_training",

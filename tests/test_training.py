@@ -10,14 +10,10 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from core.models import TransformerClassifier
+from core.stepping import flatten_parameters
 from core.tasks import marker_task
 from core.train_config import MAX_LEARNING_RATE, MAX_SECONDS, MAX_STEPS
-from core.training import (
-    TrainConfig,
-    Trainer,
-    flatten_parameters,
-    train,
-)
+from core.training import TrainConfig, Trainer, train
 
 SMALL = TrainConfig(
     seq_len=7,
