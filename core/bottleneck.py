@@ -24,8 +24,13 @@ from core.seq2seq_training import (
 from core.shipped import TABLES, made_here, origin_of, read_table, write_table
 from core.text_tasks import Pair, TextTask, letter_task
 from core.threads import one_thread
-from core.trained import MODELS
-from core.weights_file import UNREADABLE, copied_weights, read_weights, write_weights
+from core.weights_file import (
+    MODELS,
+    UNREADABLE,
+    copied_weights,
+    read_weights,
+    write_weights,
+)
 
 BOTTLENECK = TABLES / "bottleneck.csv"
 ATTENTIONS = ("none", "additive", "dot")

@@ -23,8 +23,8 @@ from core.models import (
     MAX_D_FF,
     MAX_D_MODEL,
     MAX_LAYERS,
-    MAX_PARAMETERS,
     MAX_SEQ_LEN,
+    require_few_parameters,
 )
 from core.positional import SinusoidalPositionalEncoding
 from core.source_memory import (
@@ -91,12 +91,9 @@ class EncoderDecoderConfig:
                 f"source_vocab ({self.source_vocab}) must equal target_vocab "
                 f"({self.target_vocab}) where shared_embeddings is True"
             )
-        if self.num_parameters > MAX_PARAMETERS:
-            raise RefusedError(
-                f"num_layers ({self.num_layers}), d_model ({self.d_model}) and d_ff "
-                f"({self.ff_width}) make {self.num_parameters:,} parameters; at most "
-                f"{MAX_PARAMETERS:,} are allowed"
-            )
+        require_few_parameters(
+            self.num_layers, self.d_model, self.ff_width, self.num_parameters
+        )
 
     @property
     def ff_width(self) -> int:

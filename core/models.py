@@ -94,12 +94,9 @@ class ClassifierConfig:
         require_choice("positional", self.positional, POSITIONAL)
         require_choice("readout", self.readout, READOUTS)
         require_int("seed", self.seed, 0, MAX_SEED)
-        if self.num_parameters > MAX_PARAMETERS:
-            raise RefusedError(
-                f"num_layers ({self.num_layers}), d_model ({self.d_model}) and d_ff "
-                f"({self.ff_width}) make {self.num_parameters:,} parameters; at most "
-                f"{MAX_PARAMETERS:,} are allowed"
-            )
+        require_few_parameters(
+            self.num_layers, self.d_model, self.ff_width, self.num_parameters
+        )
 
     @property
     def ff_width(self) -> int:
@@ -301,6 +298,21 @@ class TransformerClassifier(nn.Module):
     def answer(self, read: Tensor) -> Tensor:
         """Return the logits, (B, 1), from the positions read, (B, T_read, d_model)."""
         return self.head(self.norm(read).mean(dim=1))
+
+
+def require_few_parameters(
+    num_layers: int, d_model: int, d_ff: int, num_parameters: int
+) -> None:
+    """Refuse a model of blocks that would grow too large.
+
+    Raises:
+        ValueError: If it has more than ``MAX_PARAMETERS`` parameters.
+    """
+    if num_parameters > MAX_PARAMETERS:
+        raise RefusedError(
+            f"num_layers ({num_layers}), d_model ({d_model}) and d_ff ({d_ff}) make "
+            f"{num_parameters:,} parameters; at most {MAX_PARAMETERS:,} are allowed"
+        )
 
 
 def _positional_encoding(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from core.charts.records import record_points, thin
-from core.checks import RefusedError, require_choice
+from core.checks import require_choice
 from core.seq2seq import make_model
 from core.seq2seq_training import (
     Model,
@@ -27,8 +27,8 @@ from core.seq2seq_training import (
 )
 from core.shipped import made_here, origin_of
 from core.text_tasks import TASKS
-from core.trained import MAX_KEPT_PARAMETERS, MODELS
 from core.weights_file import (
+    MODELS,
     copied_weights,
     key_of,
     load_weights,
@@ -85,12 +85,6 @@ def copied_from(trainer: Seq2SeqTrainer) -> TrainedSeq2Seq:
     """
     config = trainer.config
     require_choice("model of trainer", config.model, ["transformer"])
-    size = config.model_config.num_parameters
-    if size > MAX_KEPT_PARAMETERS:
-        raise RefusedError(
-            f"the model of trainer has {size:,} parameters; at most "
-            f"{MAX_KEPT_PARAMETERS:,} are kept"
-        )
     steps = len(trainer.records)
     measured = trainer.records[-1].exact if steps else None
     return TrainedSeq2Seq(

@@ -17,6 +17,7 @@ from core.models import ClassifierConfig, TransformerClassifier
 from core.shipped import made_here, origin_of
 from core.training import TrainConfig, Trainer
 from core.weights_file import (
+    MODELS,
     copied_weights,
     key_of,
     load_weights,
@@ -25,9 +26,7 @@ from core.weights_file import (
     write_weights,
 )
 
-MODELS = Path(__file__).parent.parent / "assets" / "models"
 SHIPPED = {"marker": TrainConfig()}
-MAX_KEPT_PARAMETERS = 1_500_000  # 6 MB of float32
 _COMMAND = "python -m core.trained"
 _NOISE = "uniform"  # of all test sequences that a kept model is read on
 
@@ -163,12 +162,6 @@ def _config_of(model: nn.Module) -> ClassifierConfig:
         kind = type(model).__name__
         raise RefusedError(
             f"the model of trainer must be a TransformerClassifier, got {kind}"
-        )
-    size = model.config.num_parameters
-    if size > MAX_KEPT_PARAMETERS:
-        raise RefusedError(
-            f"the model of trainer has {size:,} parameters; at most "
-            f"{MAX_KEPT_PARAMETERS:,} are kept"
         )
     return model.config
 

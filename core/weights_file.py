@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from core.checks import RefusedError
 
+MODELS = Path(__file__).parent.parent / "assets" / "models"
+MAX_KEPT_PARAMETERS = 1_500_000  # 6 MB of float32
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile)
 Model = TypeVar("Model", bound=nn.Module)
 _ABOUT = "about"  # the entry that tells what the weights are
@@ -94,7 +96,17 @@ def load_weights(model: Model, weights: Mapping[str, Tensor]) -> Model:
 
 
 def copied_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return copies of all weights of a model, on the CPU, float32."""
+    """Return copies of all weights of a model, on the CPU, float32.
+
+    Raises:
+        RefusedError: If it has more than ``MAX_KEPT_PARAMETERS`` parameters.
+    """
+    size = sum(parameter.numel() for parameter in model.parameters())
+    if size > MAX_KEPT_PARAMETERS:
+        raise RefusedError(
+            f"the model of trainer has {size:,} parameters; at most "
+            f"{MAX_KEPT_PARAMETERS:,} are kept"
+        )
     return {
         name: values.detach().to("cpu", torch.float32, copy=True)
         for name, values in model.state_dict().items()

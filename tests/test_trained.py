@@ -8,7 +8,6 @@ from torch import nn
 from core.checks import RefusedError
 from core.reading import logits_of, marker_sequences
 from core.trained import (
-    MAX_KEPT_PARAMETERS,
     SHIPPED,
     build,
     copied_from,
@@ -19,6 +18,7 @@ from core.trained import (
     write_trained,
 )
 from core.training import TrainConfig, Trainer
+from core.weights_file import MAX_KEPT_PARAMETERS
 
 SMALL = TrainConfig(
     seq_len=5,

@@ -151,7 +151,7 @@ def offer_maps(held: HeldRun) -> None:
 
 
 def _has_weights(look: Look) -> bool:
-    from core.trained import MAX_KEPT_PARAMETERS
+    from core.weights_file import MAX_KEPT_PARAMETERS
 
     small = look.config.model.num_parameters <= MAX_KEPT_PARAMETERS
     return small and at_rest(look) and look.status.state != "failed"
