@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from core.checks import RefusedError, require_choice, require_int
+from core.checks import require_choice, require_int
 from core.recurrent_seq2seq import RecurrentConfig, RecurrentEncoderDecoder
 from core.seq2seq_training import (
     STRAIGHT_DOWN,
@@ -26,9 +26,10 @@ from core.text_tasks import Pair, TextTask, letter_task
 from core.threads import one_thread
 from core.weights_file import (
     MODELS,
-    UNREADABLE,
     copied_weights,
+    load_weights,
     read_weights,
+    readable,
     write_weights,
 )
 
@@ -272,15 +273,10 @@ def read_model(attention: str) -> tuple[RecurrentEncoderDecoder, str]:
     """
     require_choice("attention", attention, ATTENTIONS)
     path = model_path(attention)
-    try:
+    with readable(path, _COMMAND):
         about, weights = read_weights(path)
         model = RecurrentEncoderDecoder(RecurrentConfig(**about["config"]))
-        model.load_state_dict(weights)
-    except (*UNREADABLE, RuntimeError) as error:
-        raise RefusedError(
-            f"{path.name} must be a file of weights that {_COMMAND} wrote: {error}"
-        ) from error
-    return model.eval().requires_grad_(False), origin_of(about["made_by"])
+        return load_weights(model, weights), origin_of(about["made_by"])
 
 
 def model_path(attention: str) -> Path:

@@ -19,7 +19,7 @@ from core.checks import RefusedError
 
 MODELS = Path(__file__).parent.parent / "assets" / "models"
 MAX_KEPT_PARAMETERS = 1_500_000  # 6 MB of float32
-UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile)
+_UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile)
 Model = TypeVar("Model", bound=nn.Module)
 _ABOUT = "about"  # the entry that tells what the weights are
 
@@ -66,7 +66,7 @@ def readable(path: Path, command: str) -> Iterator[None]:
     """
     try:
         yield
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error  # without the folder
         raise RefusedError(
             f"{path.name} must be a file of trained weights that {command} wrote; "
