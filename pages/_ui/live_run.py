@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from pages._ui import parts
+from pages._ui import leases, parts
 from pages._ui.leases import HeldRun, Kept, Look
 
 REFRESH_SECONDS = 0.5
@@ -118,6 +118,36 @@ def ask(held: HeldRun, key: Any, question: Callable[[Any], Any]) -> Any | None:
     except (RuntimeError, ValueError) as refusal:
         parts.note(str(refusal))
         return None
+
+
+def at_rest(look: Look) -> bool:
+    """Return whether there is a trained model to be asked, and nothing moves it."""
+    status = look.status
+    resting = status.state not in MOVING
+    return resting and status.step_count > 0 and not status.let_go
+
+
+def keep_weights(
+    held: HeldRun, copied_from: Callable[[Any], Any], num_parameters: int
+) -> None:
+    """Keep a copy of what a resting run has learned, for other views and pages.
+
+    The newest alone is kept, and none of a model that is too large for it.
+
+    Args:
+        held: The run held by this tab.
+        copied_from: Copies the weights of its trainer, in the scheduler's thread.
+        num_parameters: Number of its parameters.
+    """
+    from core.weights_file import MAX_KEPT_PARAMETERS
+
+    look = held.look()
+    failed = look.status.state == "failed"
+    if num_parameters > MAX_KEPT_PARAMETERS or failed or not at_rest(look):
+        return
+    key = (leases.WEIGHTS, look.status.step_count)
+    held.keep_only(key)
+    ask(held, key, copied_from)
 
 
 def is_moving(held: HeldRun) -> bool:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages._ui import live_run, marker_view, parts
+from pages._ui import live_run, parts
 from pages._ui.controls import Controls
 from pages._ui.leases import HeldRun
 
@@ -15,7 +15,7 @@ def choose(c: Controls, held: HeldRun | None) -> int | None:
 
     The control is drawn only where there is a trained model that rests.
     """
-    if held is None or not marker_view.at_rest(held.look()):
+    if held is None or not live_run.at_rest(held.look()):
         return None
     picked = c.menu(
         "Sequence length at test time",
@@ -31,7 +31,7 @@ def draw(held: HeldRun, length: int | None) -> None:
     from core import marker_story
 
     look = held.look()
-    if length is None or not marker_view.at_rest(look):
+    if length is None or not live_run.at_rest(look):
         return
     found = live_run.ask(
         held,

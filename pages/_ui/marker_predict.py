@@ -4,14 +4,14 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import marker_view, parts
+from pages._ui import live_run, marker_view, parts
 from pages._ui.leases import HeldRun, Look
 
 
 def ask_ahead(held: HeldRun) -> None:
     """Ask for the answer that a commitment waits for, before the page is drawn."""
     look = held.look()
-    if _commitment(held) in st.session_state and marker_view.at_rest(look):
+    if _commitment(held) in st.session_state and live_run.at_rest(look):
         marker_view.moved(held, look, _asked_position(look))
 
 
@@ -37,7 +37,7 @@ def predict(held: HeldRun, moving: bool) -> None:
         st.rerun()  # so that the answer is asked for, and waited for
     if commitment not in st.session_state:
         return
-    if moving or not marker_view.at_rest(look):
+    if moving or not live_run.at_rest(look):
         parts.note(
             f"You committed to: {choices[st.session_state[commitment]].text}. "
             "It is judged on your run: train it, then let it rest."

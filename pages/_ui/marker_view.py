@@ -69,7 +69,7 @@ def choose(c: Controls) -> dict[str, Any]:
 
 def choose_moved(c: Controls, seq_len: int, held: HeldRun | None) -> int:
     """Return where the marker shall stand when the trained model is tested."""
-    ready = held is not None and at_rest(held.look())
+    ready = held is not None and live_run.at_rest(held.look())
     st.markdown("**After training**")
     return c.whole(
         "Marker position at test time",
@@ -130,40 +130,25 @@ def buttons(held: HeldRun, config: Any | None) -> None:
 
 def ask_ahead(held: HeldRun, position: int) -> None:
     """Ask for what the page needs of the trainer, before it is drawn."""
+    from core.trained import copied_from
+
     look = held.look()
     if look.status.state == "new":  # builds the model, whose first snapshot is drawn
         live_run.ask(held, "opened", lambda trainer: None)
     if _can_move(look, position):
         moved(held, look, position)
-    if _has_weights(look):
-        _keep_weights(held, look)
+    live_run.keep_weights(held, copied_from, look.config.model.num_parameters)
 
 
 def offer_maps(held: HeldRun) -> None:
     """Lead to the page that reads the maps of this run, once it rests."""
-    if held.newest_answer(leases.WEIGHTS) is not None and at_rest(held.look()):
+    if held.newest_answer(leases.WEIGHTS) is not None and live_run.at_rest(held.look()):
         st.page_link(
             "pages/09_reading_maps.py",
             label="Read its attention maps",
             icon=":material/visibility:",
             query_params={"reading_source": "yours"},
         )
-
-
-def _has_weights(look: Look) -> bool:
-    from core.weights_file import MAX_KEPT_PARAMETERS
-
-    small = look.config.model.num_parameters <= MAX_KEPT_PARAMETERS
-    return small and at_rest(look) and look.status.state != "failed"
-
-
-def _keep_weights(held: HeldRun, look: Look) -> None:
-    """Keep a copy of what the run has learned, for another page; the newest alone."""
-    from core.trained import copied_from
-
-    key = (leases.WEIGHTS, look.status.step_count)
-    held.keep_only(key)
-    live_run.ask(held, key, copied_from)
 
 
 def draw(held: HeldRun, look: Look, position: int) -> None:
@@ -201,13 +186,6 @@ def _draw_task(page: str, config: Any) -> None:
         num_positions=len(values),
     )
     parts.sentence(marker_story.task_sentence(target))
-
-
-def at_rest(look: Look) -> bool:
-    """Return whether there is a trained model to be asked, and nothing moves it."""
-    status = look.status
-    resting = status.state not in live_run.MOVING
-    return resting and status.step_count > 0 and not status.let_go
 
 
 def moved(held: HeldRun, look: Look, position: int) -> Any | None:
@@ -359,7 +337,7 @@ def _draw_rows(config: Any, snapshot: Any, position: int, key: str) -> None:
 
 
 def _can_move(look: Look, position: int) -> bool:
-    return at_rest(look) and 0 < position < look.config.seq_len
+    return live_run.at_rest(look) and 0 < position < look.config.seq_len
 
 
 def _draw_moved(held: HeldRun, look: Look, position: int) -> None:

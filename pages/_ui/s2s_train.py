@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import device_line, leases, live_run, marker_view, parts, s2s_view
+from pages._ui import device_line, leases, live_run, parts, s2s_view
 from pages._ui.controls import Controls
 from pages._ui.leases import HeldRun, Look
 
@@ -87,9 +87,11 @@ def hold(config: Any | None) -> HeldRun | None:
 
 def draw(held: HeldRun, config: Any | None) -> None:
     """Draw the buttons and the moving picture of the run, and keep its weights."""
+    from core.shipped_seq2seq import copied_from
+
     _draw_buttons(held, config)
-    if marker_view.at_rest(held.look()):
-        _keep_weights(held)
+    size = held.config.model_config.num_parameters
+    live_run.keep_weights(held, copied_from, size)
     live_run.moving_view(held, lambda look: _draw_run(held, look))
 
 
@@ -159,18 +161,6 @@ def _draw_buttons(held: HeldRun, config: Any | None) -> None:
             "This run keeps its own settings, the sidebar has others: "
             f"{differences(held.config, fresh)}. Reset takes those of the sidebar."
         )
-
-
-def _keep_weights(held: HeldRun) -> None:
-    """Keep a copy of what the run has learned, for the other views; the newest."""
-    from core.shipped_seq2seq import copied_from
-
-    look = held.look()
-    if look.status.state == "failed":
-        return
-    key = (leases.WEIGHTS, look.status.step_count)
-    held.keep_only(key)
-    live_run.ask(held, key, copied_from)
 
 
 def _draw_run(held: HeldRun, look: Look) -> None:
