@@ -136,7 +136,9 @@ def test_a_damaged_file_of_weights_is_refused(tmp_path, monkeypatch):
     for ours, theirs in zip(read.parameters(), model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"weights.npz must be a file of trained weights"):
+    with pytest.raises(
+        ValueError, match=r"weights.npz must be a file of trained weights"
+    ):
         read_model.__wrapped__("none")
 
 
