@@ -239,6 +239,7 @@ def change_sentence(reading: Reading, change: Change, state: str) -> str:
     if not bool((moved > 0).any()):
         return f"{state}: no output moves, all distances are exactly 0."
     still = int((moved == 0).sum())
+    stayed = f"{still} of {len(moved)} do not move" if still else "all of them move"
     most = int(moved.argmax())
     new = [
         f'"{label}" becomes "{after}"'
@@ -250,8 +251,8 @@ def change_sentence(reading: Reading, change: Change, state: str) -> str:
     said = f"{listed(new)}" if new else "every first choice stays"
     size = figure(float(moved[most]))
     return (
-        f'{state}: output "{labels[most]}" moves most, by {size}; {still} of '
-        f"{len(moved)} do not move at all. Of the first choices, {said}."
+        f'{state}: output "{labels[most]}" moves most, by {size}; '
+        f"{stayed}. Of the first choices, {said}."
     )
 
 

@@ -18,7 +18,13 @@ from core.models import (
     SECONDS_PER_WEIGHT,
 )
 from core.recurrent_config import RecurrentConfig
-from core.text_tasks import MAX_LETTERS, TASKS, TextTask, letter_task
+from core.text_tasks import (
+    LEAST_HELD_OUT,
+    MAX_LETTERS,
+    TASKS,
+    TextTask,
+    letter_task,
+)
 from core.train_config import MAX_BATCH_SIZE, MAX_LEARNING_RATE, MAX_SECONDS, MAX_STEPS
 
 MODELS = ("transformer", "none", "additive", "dot")
@@ -46,7 +52,7 @@ class Seq2SeqConfig:
         model: ``"transformer"``, or a recurrent model with ``"none"``, ``"additive"``
             or ``"dot"`` attention.
         min_length: Fewest letters of a source, in the tasks on letters.
-        max_length: Most letters, there; None means the task's own limit.
+        max_length: Most letters, there, at least 2; None means the task's own limit.
         d_model: Width of the Transformer's tokens.
         num_heads: Its heads.
         num_layers: Its encoder blocks, and its decoder blocks.
@@ -246,7 +252,7 @@ class Seq2SeqConfig:
 
     def _check_lengths(self) -> None:
         if self.max_length is not None:
-            require_int("max_length", self.max_length, 1, MAX_LETTERS)
+            require_int("max_length", self.max_length, LEAST_HELD_OUT, MAX_LETTERS)
         task = self.text_task
         require_int("min_length", self.min_length, 1, task.max_source)
         fixed = self.min_length == 1 and self.max_length is None

@@ -36,7 +36,7 @@ from core.vocabulary import END, PAD, START, Vocabulary
 MAX_LETTERS = 40
 MAX_PAIRS = 100_000
 HELD_OUT_SHARE = 10  # one source in so many is held out
-_SALT = "c"  # keeps "zero", the one number with that word, among those to train on
+LEAST_HELD_OUT = 2  # tokens: what a token alone asks for, only that source shows
 _DRAWN_AT_ONCE = 1024
 _SPACE = "␣"  # how a space is shown as a token
 _LETTER_RULES = {"reverse": reverse, "copy": copy, "sort": sort}
@@ -123,7 +123,9 @@ class TextTask:
         """Return pairs from a seed; no source is both held out and not.
 
         One source in ``HELD_OUT_SHARE`` is held out, by a hash of the source alone, so
-        all seeds and processes agree on it. Of more pairs the first ones are the same.
+        all seeds and processes agree on it. A source of one token never is: there are
+        few of them, and a test of it would ask for what no other source shows. Of more
+        pairs the first ones are the same.
 
         Args:
             count: Number of pairs, at most ``MAX_PAIRS``.
@@ -133,11 +135,13 @@ class TextTask:
             max_length: Most tokens of a source; None means ``max_source``.
 
         Raises:
-            RefusedError: If a number is out of range, or a length is asked for where
-                the task decides it.
+            RefusedError: If a number is out of range, a length is asked for where the
+                task decides it, or sources of one token alone are to be held out.
         """
         require_int("count", count, 0, MAX_PAIRS)
         longest = self._checked_length(min_length, max_length)
+        if held_out:
+            require_int("max_length", longest, LEAST_HELD_OUT)
         sources = self._sources(generator_from(seed), min_length, longest)
         chosen = (source for source in sources if _is_held_out(source) == held_out)
         return [
@@ -276,8 +280,9 @@ def _trimmed(table: Tensor) -> Tensor:
 
 
 def _is_held_out(source: Tokens) -> bool:
-    named = _SALT + "\x1f".join(source)
-    digest = hashlib.blake2b(named.encode(), digest_size=8).digest()
+    if len(source) < LEAST_HELD_OUT:
+        return False
+    digest = hashlib.blake2b("\x1f".join(source).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % HELD_OUT_SHARE == 0
 
 

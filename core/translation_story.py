@@ -22,7 +22,7 @@ class Spread(NamedTuple):
     """Where the weights of a map lie.
 
     Attributes:
-        entropies: (T,), of each row, in nats.
+        entropies: (T,), of each row, in bits.
         largest: (T,), the largest weight of each row.
         peaks: (T,), the key that gets it.
         on_same: Share of all weight on source tokens that read as the token predicted;
@@ -54,6 +54,11 @@ def number(value: float) -> str:
     return "0" if value == 0 else f"{value:.3g}"
 
 
+def log_probability(value: float) -> str:
+    """Return ln p with three digits and signs at which no line is broken."""
+    return number(value).replace("-", "−")
+
+
 def map_name(layer: int, head: int, num_heads: int) -> str:
     """Return whose map it is: of one head, or the mean of all heads of a layer."""
     if head != MEAN:
@@ -76,7 +81,7 @@ def spread_of(weights: Tensor, source: Sequence[str], chosen: Sequence[str]) -> 
         chosen: The T tokens that the decoder chose.
     """
     values = weights.double()
-    entropies = torch.special.entr(values).sum(dim=-1)
+    entropies = _entropy_bits(values)
     largest, peaks = values.max(dim=-1)
     same = torch.tensor([[s == t for s in source] for t in chosen])
     rows = same.any(dim=-1)
@@ -94,8 +99,8 @@ def spread_sentence(name: str, spread: Spread, num_keys: int) -> str:
     """
     said = (
         f"{name}: a row's largest weight is {percent(float(spread.largest.mean()))} on "
-        f"average, its entropy {spread.entropies.mean():.2f} nats; spread evenly over "
-        f"{num_keys} keys it would be {math.log(num_keys):.2f}."
+        f"average, its entropy {spread.entropies.mean():.2f} bits; spread evenly over "
+        f"{num_keys} keys it would be {math.log2(num_keys):.2f}."
     )
     if spread.on_same is None:
         return said
@@ -108,11 +113,11 @@ def spread_sentence(name: str, spread: Spread, num_keys: int) -> str:
 def mean_entropy_sentence(name: str, weights: Tensor) -> str:
     """Return how far the rows of a self-attention map spread, on average."""
     values = weights.double()
-    entropy = float(torch.special.entr(values).sum(dim=-1).mean())
+    entropy = float(_entropy_bits(values).mean())
     largest = float(values.max(dim=-1).values.mean())
     return (
         f"{name}: a row's largest weight is {percent(largest)} on average, its entropy "
-        f"{entropy:.2f} nats."
+        f"{entropy:.2f} bits."
     )
 
 
@@ -120,11 +125,11 @@ def row_sentence(name: str, row: Tensor, labels: Sequence[str]) -> str:
     """Return where one row of cross-attention lies: its peak and its entropy."""
     values = row.double()
     peak = int(values.argmax())
-    entropy = float(torch.special.entr(values).sum())
+    entropy = float(_entropy_bits(values))
     return (
         f"{name}: this step reads most from source token '{labels[peak]}', "
         f"{percent(float(values[peak]))}; entropy {entropy:.2f} of at most "
-        f"{math.log(len(labels)):.2f} nats."
+        f"{math.log2(len(labels)):.2f} bits."
     )
 
 
@@ -194,12 +199,12 @@ def beam_rows(
         tokens = found.tokens
         kept = [token for token in tokens if token != END]
         text = separator.join(vocabulary.decode(kept))
-        text += "" if found.ended else " …"
+        text += "" if found.ended else "…"
         right = tokens == walk.true[: len(tokens)]
         said = "wrong" if not right else "right" if found.ended else "right so far"
         if tokens == walk.chosen[: len(tokens)] and not walk.forced:
             said += ", greedy's"
-        rows.append((str(rank), text, number(found.log_probability), said))
+        rows.append((str(rank), text, log_probability(found.log_probability), said))
     return rows
 
 
@@ -207,14 +212,14 @@ def beam_sentence(hypotheses: Sequence[Hypothesis], walk: Walk) -> str:
     """Return whether the beam ends with the greedy answer, and the two sums."""
     best = hypotheses[0]
     tokens = best.tokens
-    sums = sum(float(s.distribution[s.chosen].log()) for s in walk.steps)
-    best_sum = best.log_probability
+    greedy = sum(float(s.distribution[s.chosen].log()) for s in walk.steps)
+    best_sum, greedy_sum = map(log_probability, (best.log_probability, greedy))
     if tokens == walk.chosen:
-        return f"The best of the beam is the greedy answer: ln p = {number(best_sum)}."
+        return f"The best of the beam is the greedy answer: ln p = {best_sum}."
     right = " and is right" if tokens == walk.true else ""
     return (
-        f"The best of the beam, ln p = {number(best_sum)}, is not the greedy answer, "
-        f"ln p = {number(sums)}{right}."
+        f"The best of the beam, ln p = {best_sum}, is not the greedy answer, "
+        f"ln p = {greedy_sum}{right}."
     )
 
 
@@ -299,3 +304,7 @@ def other_token(walk: Walk, vocabulary: Vocabulary, place: int) -> int:
     number = vocabulary.encode([vocabulary.own[0]])[0]
     last = vocabulary.encode([vocabulary.own[-1]])[0]
     return last if walk.target_in[place] == number else number
+
+
+def _entropy_bits(rows: Tensor) -> Tensor:
+    return torch.special.entr(rows).sum(dim=-1) / math.log(2)

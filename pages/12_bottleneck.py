@@ -57,8 +57,8 @@ if context.open:
 
 parts.try_it("bottleneck", bottleneck_view.EXPERIMENTS)
 parts.limits(
-    "One task, one width, a few hundred steps of training and three seeds: more steps "
-    "or a wider state move the length at which it breaks. A weight says where an "
+    "One task, one width, one number of training steps and three seeds: more steps or "
+    "a wider state move the length at which it breaks. A weight says where an "
     "output looks, not why it is right. Strings of 2 to 16 letters are all that the "
     "models have seen."
 )

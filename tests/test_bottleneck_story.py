@@ -154,9 +154,11 @@ def test_a_change_is_told_with_what_moved_and_what_stayed():
     reading = reading_of("aba")
     change = Change(torch.tensor([0.0, 0.75, 0.1, 0.0]), ("a", "a", "a", END_SIGN))
     said = change_sentence(reading, change, "State 1 set to zeros")
-    assert 'output "b" moves most, by 0.75; 2 of 4 do not move at all' in said
+    assert 'output "b" moves most, by 0.75; 2 of 4 do not move. ' in said
     assert 'first choices, "b" becomes "a".' in said
     still = Change(torch.zeros(4), reading.answer)
     assert "no output moves" in change_sentence(reading, still, "State 0")
     slight = Change(torch.tensor([0.1, 0, 0, 0]), reading.answer)
     assert "every first choice stays" in change_sentence(reading, slight, "State 0")
+    every = Change(torch.full((4,), 0.1), reading.answer)
+    assert "; all of them move. " in change_sentence(reading, every, "State 0")

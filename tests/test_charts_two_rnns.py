@@ -52,6 +52,19 @@ def test_with_attention_every_state_leads_in_with_its_weight_beside_it():
     assert shares == ["<.01", ".20", ".50", ".30", "<.01"]
 
 
+def test_what_joins_the_letter_passes_its_state_by():
+    _, edges = drawn(step=2, weights=[0.2] * 5, joins_letter=True)
+    nodes, entering = drawn(step=2, weights=[0.2] * 5)
+    (changed,) = set(edges) - set(entering)
+    states = [node for node in nodes if node.kind == "feed_forward"]
+    (letter,) = (node for node in nodes if node.kind == "output" and node.x == 2.0)
+    assert changed.points[-1] == (letter.x + letter.width / 2, letter.y)
+    (x, low), (same, high) = changed.points[1:3]
+    assert x == same
+    assert low < states[0].y - states[0].height / 2 < high
+    assert all(abs(x - state.x) > state.width / 2 for state in states)
+
+
 def test_wrong_letters_alone_are_framed():
     nodes, _ = drawn(wrong=[1, 4, 6])  # the answer has no step 6
     frames = [node.x for node in nodes if node.kind == "mark"]

@@ -84,12 +84,11 @@ def test_decoding_steps_from_token_to_token():
     assert "Step 2 of 4: after '3'" in text(app)
 
 
-def test_the_experiment_with_one_letter_shows_a_wrong_answer():
-    app = press(open_s2s(), "Sort, the letter y alone: where does the shipped model go "
-                "wrong?")  # fmt: skip
+def test_the_experiment_with_one_letter_twice_shows_a_wrong_answer():
+    app = press(open_s2s(), "Sort, the word aa: where does the shipped model go wrong?")
     assert_sound(app)
     assert "which is wrong: first at step 2" in text(app)
-    assert "Right would be '</s>'" in text(app)
+    assert "Right would be 'a'" in text(app)
 
 
 def test_teacher_forcing_feeds_the_true_tokens():

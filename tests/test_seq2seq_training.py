@@ -321,7 +321,7 @@ def test_the_scheduler_runs_it_as_it_runs_alone():
         ({"schedule": "cosine"}, "schedule must be one of"),
         ({"d_model": 10, "num_heads": 3}, r"d_model \(10\) must be divisible by num_h"),
         ({"min_length": 4}, r"min_length \(4\) must be between 1 and 3"),
-        ({"max_length": 41}, r"max_length \(41\) must be between 1 and 40"),
+        ({"max_length": 41}, r"max_length \(41\) must be between 2 and 40"),
         ({"task": "dates"}, r"max_length \(3\) cannot be chosen for dates"),
         ({"label_smoothing": 1.0}, r"label_smoothing \(1\) must be between 0 and 0.9"),
         ({"train_pairs": 10**6}, r"train_pairs \(1000000\)"),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.checks import RefusedError
-from core.text_rules import MONTHS, NUMBER_WORDS, number_words, write_date
+from core.text_rules import LETTERS, MONTHS, NUMBER_WORDS, number_words, write_date
 from core.text_tasks import (
     MAX_LETTERS,
     TASKS,
@@ -75,15 +75,27 @@ def test_one_source_in_ten_is_held_out_whatever_the_task_draws():
     count = Counter(len(pair.source) for pair in task.pairs(20_000, seed=0))
     every = {pair.source for pair in task.pairs(60_000, seed=0, max_length=2)}
     held = task.pairs(6_000, seed=0, held_out=True, max_length=2)
-    share = len({pair.source for pair in held}) / (26 + 26 * 26)
+    share = len({pair.source for pair in held}) / (26 * 26)
     assert share == pytest.approx(0.1, abs=0.03)
     assert len(every) == 702 - len({pair.source for pair in held})
     assert all(abs(count[length] / 20_000 - 1 / 3) < 0.04 for length in (1, 2, 3))
 
 
+@pytest.mark.parametrize("name", ["copy", "numbers"])
+def test_every_source_of_one_token_is_trained_on_and_none_is_held_out(name):
+    task = TASKS[name]
+    alone = {pair.source for pair in task.pairs(40_000, seed=0) if len(pair.source) < 2}
+    singles = {"copy": LETTERS, "numbers": NUMBER_WORDS[:-3]}
+    assert alone == {(token,) for token in singles[name]}
+    held = task.pairs(2_000, seed=0, held_out=True)
+    assert min(len(pair.source) for pair in held) == 2
+    with pytest.raises(RefusedError, match=r"max_length \(1\) must be at least 2"):
+        letter_task("copy").pairs(1, seed=0, held_out=True, max_length=1)
+
+
 def test_lengths_can_be_asked_for_where_they_vary():
     task = letter_task("reverse", max_length=20)
-    for length in (1, 2, 19, 20):
+    for length in (2, 3, 19, 20):
         pairs = task.pairs(
             30, seed=0, held_out=True, min_length=length, max_length=length
         )

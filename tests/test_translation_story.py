@@ -29,8 +29,8 @@ def walk(*, forced: bool = True):
 def test_the_spread_of_a_map_by_hand():
     weights = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]])
     spread = translation_story.spread_of(weights, ["a", "b", "c"], ["b", "c"])
-    third = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
-    assert spread.entropies.tolist() == pytest.approx([math.log(2), third])
+    bits = -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75))
+    assert spread.entropies.tolist() == pytest.approx([1, bits])
     assert spread.largest.tolist() == [0.5, 0.75]
     assert spread.on_same == pytest.approx((0.5 + 0.75) / 2)
 
@@ -69,8 +69,8 @@ def test_the_table_of_a_beam_names_right_wrong_and_greedy_hypotheses():
     start = Hypothesis(seen.true[:2], -0.25, ended=False)
     greedy = Hypothesis(seen.chosen[:2], -1.0, ended=False)
     rows = translation_story.beam_rows([start, true, greedy], TASK.target, "", seen)
-    assert rows[0] == ("1", "ac …", "-0.25", "right so far")
-    assert rows[1] == ("2", "acba", "-0.5", "right")
+    assert rows[0] == ("1", "ac…", "−0.25", "right so far")
+    assert rows[1] == ("2", "acba", "−0.5", "right")
     assert rows[2][3] == "wrong, greedy's"
 
 

@@ -112,7 +112,8 @@ def movement(
     words = (
         "datum.moved === 0 ? 'the output at ' + datum.position + ' did not move'"
         " : 'the output at ' + datum.position + ' moved by '"
-        " + format(datum.moved, '.3~g')"
+        " + (datum.moved < 1 && datum.moved >= 0.9995 ? 'over 0.999'"
+        " : format(datum.moved, '.3~g'))"
     )
     number = (
         "datum.moved < 1 && datum.moved >= 0.995 ? '>.99'"

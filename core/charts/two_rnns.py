@@ -2,7 +2,8 @@
 
 The encoder stands below and reads from left to right; the decoder stands above and
 writes from left to right. Between them lies the context: one vector for all steps, or
-with attention a new one for each step, mixed of all encoder states.
+with attention a new one for each step, mixed of all encoder states. It enters the state
+of the step, or passes by it and joins it where the letter is written.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,7 @@ def two_rnns(
     context_size: int,
     step: int = 0,
     weights: Sequence[float] | None = None,
+    joins_letter: bool = False,
     wrong: Sequence[int] = (),
 ) -> tuple[list[Node], list[Edge]]:
     """Return the nodes and edges of encoder, context and decoder.
@@ -44,6 +46,7 @@ def two_rnns(
         step: The step of the decoder whose context is drawn, for attention.
         weights: Its weight on each encoder state, (S,); None for a decoder without
             attention, which reads the last state alone.
+        joins_letter: Whether what is read passes the state by and joins its letter.
         wrong: Steps of the decoder that get a frame round their letter.
     """
     middle = x_domain(source, answer)[1] / 2 - 0.3
@@ -65,7 +68,8 @@ def two_rnns(
         return nodes, [*edges, *_between(len(source) - 1, middle, 0)]
     read = [edge for at in range(len(source)) for edge in _into(at, middle)]
     shares = [_share(at, weight) for at, weight in enumerate(weights)]
-    return [*nodes, *shares], [*edges, *read, _out_of(middle, step)]
+    out = _past_state(middle, step) if joins_letter else _out_of(middle, step)
+    return [*nodes, *shares], [*edges, *read, out]
 
 
 def _row(letters: Sequence[str], y: float, kind: str, does: str) -> list[Node]:
@@ -152,6 +156,19 @@ def _out_of(middle: float, step: int) -> Edge:
     half = _CONTEXT_WIDTH / 2 - 0.15
     start = min(max(float(step), middle - half), middle + half)
     return Edge(((start, _CONTEXT + 0.35), (float(step), _DECODER - _HEIGHT / 2)))
+
+
+def _past_state(middle: float, step: int) -> Edge:
+    """Return the line from the context, past the state of a step, to its letter."""
+    half = _CONTEXT_WIDTH / 2 - 0.15
+    beside = step + 0.5
+    start = min(max(beside, middle - half), middle + half)
+    corners = (
+        (start, _CONTEXT + 0.35),
+        (beside, _DECODER - _HEIGHT / 2 - 0.25),
+        (beside, _OUTPUT),
+    )
+    return Edge((*corners, (step + _WIDTH / 2, _OUTPUT)))
 
 
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -16,7 +16,10 @@ _ALT = (
     "Share of right answers against the length of the source, a thin line a seed and a "
     "thick one their median. The sentences below give the numbers."
 )
-_AHEAD = "About half a minute of computing on this server, in turns with other runs."
+_AHEAD = (
+    "About half a minute of computing on this server, a minute with additive "
+    "attention; in turns with other runs."
+)
 _WHOLE = (
     "64 numbers are the last state itself; fewer are squeezed out of it by one linear "
     "layer and widened again by another."

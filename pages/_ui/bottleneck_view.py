@@ -170,6 +170,7 @@ def draw_networks(shown: Shown) -> None:
         context_size=size,
         step=step,
         weights=weights,
+        joins_letter=shown.attention == "dot",
         wrong=reading.wrong,
     )
     said = [_answer(seen)]

@@ -42,7 +42,7 @@ def draw(shown: Shown, chosen: Chosen) -> None:
     walk = s2s_view.walk(shown, forced=chosen.forced)
     at = chosen.step - 1
     _draw_buttons(at, len(walk.steps))
-    left, right = st.columns([4, 3], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
         _draw_distribution(shown, walk, at)
     with right:

@@ -108,16 +108,19 @@ def predict(shown: Shown) -> None:
     if len(walk.target_in) < 3:
         return  # no place has both an earlier and a later one
     place = len(walk.target_in) // 2
-    other = translation_story.other_token(walk, vocabulary, place)
-    moved = decoding_walk.feed_another(shown.model, walk, place, other)
-    parts.predict(
+    picked = parts.ask_prediction(
         "s2s_predict",
         f"The decoder is fed {len(walk.target_in)} tokens at once. Another token is "
         f"put at place {place} of them (the start token is at 0). Which logits change?",
         MOVES,
-        translation_story.moved_answer(moved),
-        parts.plain(translation_story.moved_sentence(moved, vocabulary)),
     )
+    if picked is None:
+        return
+    other = translation_story.other_token(walk, vocabulary, place)
+    moved = decoding_walk.feed_another(shown.model, walk, place, other)
+    right = translation_story.moved_answer(moved)
+    said = parts.plain(translation_story.moved_sentence(moved, vocabulary))
+    parts.judge_prediction(MOVES, picked, right, said)
 
 
 def look_inside(shown: Shown, chosen: Chosen) -> None:

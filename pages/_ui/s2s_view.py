@@ -32,8 +32,8 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Dates, step 7: the year is written; from where does it read the month?": {
         "view": DECODE, "task": "dates", "step": 7, "forced": False,
     },
-    "Sort, the letter y alone: where does the shipped model go wrong?": {
-        "view": DECODE, "task": "sort", "sort_text": "y", "step": 2, "forced": False,
+    "Sort, the word aa: where does the shipped model go wrong?": {
+        "view": DECODE, "task": "sort", "sort_text": "aa", "step": 2, "forced": False,
         "source": "shipped",
     },
     "Label smoothing 0.3: what is left of the loss where the model is sure?": {
