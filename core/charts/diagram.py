@@ -90,11 +90,16 @@ def diagram_frame(nodes: Sequence[Node], edges: Sequence[Edge]) -> pd.DataFrame:
         ]
         if edge.arrow:
             rows.append({"role": "head", **_head(*edge.points[-2:])})
-    frame = pd.DataFrame(rows, columns=[*_TEXTS, *_NUMBERS])
-    frame = frame.astype(dict.fromkeys(_TEXTS, object))
-    frame = frame.fillna(dict.fromkeys(_TEXTS, ""))
-    unused = [] if any(frame["name"]) else ["name"]
-    return frame.drop(columns=unused).astype(dict.fromkeys(_NUMBERS, np.float64))
+    texts = {name: [row.get(name, "") for row in rows] for name in _TEXTS}
+    if not any(texts["name"]):
+        del texts["name"]
+    numbers = {
+        name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
+        for name in _NUMBERS
+    }
+    # Series of objects: finding out that all are texts takes longer than the rest.
+    columns = {name: pd.Series(found, dtype=object) for name, found in texts.items()}
+    return pd.DataFrame({**columns, **numbers})
 
 
 def diagram(

@@ -108,7 +108,7 @@ def _draw_distribution(shown: Shown, walk: Any, at: int) -> None:
 def _draw_beam(shown: Shown, width: int, at: int) -> None:
     from core import translation_story
 
-    held = _beam(shown.trained.key, shown.source, width, shown.model, shown.task)
+    held = _beam(shown.key, shown.source, width, shown.model, shown.task)
     greedy = s2s_view.walk(shown, forced=False)
     now = held.steps[min(at, len(held.steps) - 1)]
     st.markdown(f"**What a beam of {width} holds after step {at + 1}**")

@@ -52,6 +52,7 @@ class Shown(NamedTuple):
     Attributes:
         task: The text task.
         trained: Its weights and what made them.
+        key: Hash of both.
         model: The model with these weights.
         source: Numbers of the source's tokens.
         answer: Numbers of the right answer's tokens.
@@ -60,6 +61,7 @@ class Shown(NamedTuple):
 
     task: Any
     trained: Any
+    key: str
     model: Any
     source: tuple[int, ...]
     answer: tuple[int, ...]
@@ -109,11 +111,12 @@ def pick(name: str, whose: str, typed: str) -> Shown:
     task = TEXT_TASKS[name]
     own = _own(name) if whose == "yours" else None
     trained = own or shipped_seq2seq.read_shipped(name)
-    tokens = task.read(typed)
+    tokens, key = task.read(typed), trained.key
     return Shown(
         task,
         trained,
-        _built(trained.key, trained),
+        key,
+        _built(key, trained),
         tuple(task.source.encode(tokens)),
         tuple(task.target.encode(task.answer_to(tokens))),
         task.labels(tokens),
@@ -137,9 +140,7 @@ def tell(shown: Shown, whose: str) -> None:
 
 def walk(shown: Shown, *, forced: bool) -> Any:
     """Return every step of the decoder for the source; kept."""
-    return _walk(
-        shown.trained.key, shown.source, forced, shown.model, shown.task, shown.answer
-    )
+    return _walk(shown.key, shown.source, forced, shown.model, shown.task, shown.answer)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
