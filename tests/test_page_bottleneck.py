@@ -39,7 +39,7 @@ def test_opens_on_two_networks_with_one_vector_between_them():
     rows = rows_of(app)
     boxes = rows[rows["role"] == "node"]
     assert "context: 64 numbers" in set(boxes["label"])
-    assert (boxes["kind"] == "memory").sum() == len("attention")
+    assert (boxes["kind"] == "memory").sum() == len("encoderdecoder")
     assert "Nothing else passes: the decoder starts from these 64 numbers" in (
         text_of(app)
     )
@@ -135,7 +135,7 @@ def test_the_map_keeps_repeated_letters_apart_and_states_entropy_and_mass():
 
 def test_without_attention_a_changed_state_moves_nothing_but_for_the_last():
     first, last = (
-        open_bottleneck(view=CHANGE, changed="none", position=at) for at in (0, 8)
+        open_bottleneck(view=CHANGE, changed="none", position=at) for at in (0, 13)
     )
     assert (rows_of(first)["moved"] == 0).all()
     assert "all distances are exactly 0" in text_of(first)

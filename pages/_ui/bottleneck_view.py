@@ -103,7 +103,7 @@ def choose_source(c: Controls, *, model: str, preset: str) -> Shown:
         preset=names.index(preset),
         shown=ATTENTIONS.__getitem__,
     )
-    return Shown(attention, c.line("Source", "source", "attention", _SOURCE_HELP))
+    return Shown(attention, c.line("Source", "source", "encoderdecoder", _SOURCE_HELP))
 
 
 def choose_cut(c: Controls, shown: Shown) -> Shown:
