@@ -1,4 +1,4 @@
-"""One walk through an encoder block, from point to point, with what passes there."""
+"""One walk through a block, from point to point, with what passes there."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.blocks import EncoderBlock
+from core.blocks import DecoderBlock, EncoderBlock
 from core.checks import require_int
 from core.initial import generator_from
+from core.masks import causal_mask
 from core.models import MAX_D_MODEL, MAX_LAYERS
 
 MAX_TOKENS = 64
@@ -20,7 +21,8 @@ class Point(NamedTuple):
     Attributes:
         name: The part: ``"x"``, ``"attention_norm"``, ``"attention"``,
             ``"attention_sum"``, ``"feed_forward_norm"``, ``"expand"``, ``"contract"``,
-            ``"feed_forward_sum"`` or ``"last_norm"``.
+            ``"feed_forward_sum"`` or ``"last_norm"``; of a decoder block see
+        ``walk_decoder_block``.
         value: The tokens there, (T, width).
     """
 
@@ -65,6 +67,26 @@ def walk_block(block: EncoderBlock, x: Tensor) -> list[Point]:
     order = _pre_norm if block.norm_first else _post_norm
     with torch.no_grad():
         return [Point("x", x), *order(block, x)]
+
+
+def walk_decoder_block(block: DecoderBlock, x: Tensor, memory: Tensor) -> list[Point]:
+    """Return what passes at every point of a decoder block, worked with its own parts.
+
+    Args:
+        block: The block, at rest: nothing is dropped.
+        x: Target tokens, (T, d_model); none reads a later one.
+        memory: What the encoder hands over, (S, d_model); all of it may be read.
+
+    Returns:
+        The points from ``"x"`` to the output: for ``"self_attention"``,
+        ``"cross_attention"`` and ``"feed_forward"`` the part itself, its ``"_norm"``
+        and its ``"_sum"``, in the order of the computation.
+    """
+    points = [Point("x", x)]
+    with torch.no_grad():
+        for name in ("self_attention", "cross_attention", "feed_forward"):
+            points += _decoder_part(block, name, points[-1].value, memory)
+    return points
 
 
 def walk_stack(
@@ -145,6 +167,26 @@ def _post_norm(block: EncoderBlock, x: Tensor) -> list[Point]:
         fed = normed + fed
         points.append(Point("feed_forward_sum", fed))
     return [*points, Point("feed_forward_norm", block.feed_forward_norm(fed))]
+
+
+def _decoder_part(
+    block: DecoderBlock, name: str, x: Tensor, memory: Tensor
+) -> list[Point]:
+    norm = getattr(block, f"{name}_norm")
+    entered = norm(x) if block.norm_first else x
+    given = _given_by(block, name, entered[None], memory[None])[0]
+    added = [Point(name, given), Point(f"{name}_sum", x + given)]
+    if block.norm_first:
+        return [Point(f"{name}_norm", entered), *added]
+    return [*added, Point(f"{name}_norm", norm(x + given))]
+
+
+def _given_by(block: DecoderBlock, name: str, x: Tensor, memory: Tensor) -> Tensor:
+    if name == "self_attention":
+        return block.self_attention(x, x, x, mask=causal_mask(x.shape[1]))
+    if name == "cross_attention":
+        return block.cross_attention(x, memory, memory)
+    return block.feed_forward(x)
 
 
 def _attend(block: EncoderBlock, x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from core.decoding_walk import walk_decoding
 from core.recurrent_seq2seq import RecurrentEncoderDecoder
 from core.source_memory import Memory
 from core.text_tasks import TextTask
-from core.vocabulary import END, SPECIALS
+from core.vocabulary import END, PAD, SPECIALS
 
 CHANGES = ("zeros", "scaled", "another source")
 END_SIGN = "end"
@@ -182,8 +182,11 @@ def change_state(
     require_int("position", position, 0, last)
     states = reading.memory.states.clone()
     if how == "another source":
-        numbers = torch.tensor([task.source.encode(other)])
-        other_states = model.encode(numbers).states
+        # As long as the source: the same letters then give the same numbers to the last
+        # bit, which a longer or shorter sum need not.
+        read = task.source.encode(other)[: last + 1]
+        padding = [PAD] * (last + 1 - len(read))
+        other_states = model.encode(torch.tensor([[*read, *padding]])).states
         states[0, position] = other_states[0, min(position, len(other) - 1)]
     else:
         scale = factor if how == "scaled" else 0.0

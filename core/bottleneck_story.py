@@ -1,16 +1,19 @@
-"""What the page on the bottleneck says, worked out from its runs and maps."""
+"""What the page on the bottleneck says of its runs, by length of the source."""
 
-import math
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from core.bottleneck import LENGTHS, SEEDS, LengthResult, LengthRun
-from core.bottleneck_reading import END_SIGN, Change, Reading, spread_of
-from core.captions import figure, listed, percent, row_sentence
-from core.text_tasks import TextTask
-from core.tokens import token_labels
+from core.bottleneck import (
+    LENGTHS,
+    SEEDS,
+    LengthResult,
+    LengthRun,
+    WatchRecord,
+    latest_results,
+)
+from core.captions import listed
+from core.captions import percent as spaced_percent
 
 NAMES = {"none": "no attention", "additive": "additive", "dot": "dot product"}
 MEASURES = {
@@ -21,6 +24,11 @@ HALF = 0.5
 _BANDS = (8, LENGTHS[-1])  # lengths at which the answers of the prediction change
 
 Points = list[tuple[int, float]]
+
+
+def percent(share: float) -> str:
+    """Return a share as a whole percentage in which no line breaks."""
+    return spaced_percent(share).replace(" ", "\u00a0")
 
 
 def points_of(results: Sequence[LengthResult], measure: str) -> Points:
@@ -92,12 +100,19 @@ def length_sentence(runs: Sequence[LengthRun], measure: str) -> str:
 
 
 def reach_sentence(runs: Sequence[LengthRun], *, by_context: bool = False) -> str:
-    """Say up to which length each curve has at least half of the strings right."""
+    """Say up to which tested length each curve has at least half of the strings right.
+
+    Lengths between those tested are not spoken of.
+    """
     curves = median_curves(seed_curves(runs, "exact", by_context=by_context))
     parts = [
         f"{_reached(reach_of(points))} ({name})" for name, points in curves.items()
     ]
-    return f"At least half of the strings are right {listed(parts)}."
+    tested = [result.length for result in runs[0].results]
+    return (
+        f"Whole strings, of the lengths tested ({_series(tested)}): at least half are "
+        f"right {listed(parts)}."
+    )
 
 
 def width_sentence(runs: Sequence[LengthRun]) -> str:
@@ -135,11 +150,23 @@ def apart_sentence(runs: Sequence[LengthRun], measure: str) -> str:
     )
 
 
-def here_sentence(results: Sequence[LengthResult], measure: str) -> str:
-    """Say what a run made here has so far."""
-    points = points_of(results, measure)
-    shares = [f"{percent(share)} at {length}" for length, share in points]
-    return f"Run here, {MEASURES[measure]}: {listed(shares)} letters."
+def here_sentence(
+    records: Sequence[WatchRecord], measure: str, *, max_steps: int
+) -> str:
+    """Say what a run made here has, and after how many steps while it is not done.
+
+    Args:
+        records: What it has brought, at least one tested length.
+        measure: Name in ``MEASURES``.
+        max_steps: Steps of the whole run.
+    """
+    tested = {r.result.length: r.step for r in records if r.result is not None}
+    first, last = min(tested.values()), max(tested.values())
+    done = first == max_steps and len(tested) == len(LENGTHS)
+    steps = f"{first} to {last}" if first < last else str(last)
+    so_far = "" if done else f"so far, after {steps} steps, "
+    shares = _by_length(points_of(latest_results(records), measure))
+    return f"Run here, {so_far}{MEASURES[measure]}: {shares}."
 
 
 def right_band(runs: Sequence[LengthRun]) -> int:
@@ -156,119 +183,23 @@ def right_band(runs: Sequence[LengthRun]) -> int:
     return 1 if reached >= _BANDS[0] else 2 if reached else 3
 
 
-def answer_sentence(reading: Reading, task: TextTask) -> str:
-    """Say what the model wrote and whether it is right.
-
-    Args:
-        reading: The answer.
-        task: What the model was trained on.
-    """
-    ended = reading.answer[-1:] == (END_SIGN,)
-    written = task.write(reading.answer[: len(reading.answer) - ended])
-    stopped = "" if ended else ", cut off at the limit"
-    said = f'From "{task.write(reading.source)}" the model writes "{written}"{stopped}'
-    if not reading.wrong:
-        return f"{said}: right."
-    return f'{said}; right is "{task.write(reading.right[:-1])}".'
+def _by_length(points: Points) -> str:
+    """Return the share at each length; equal ones at the end are told once."""
+    told = [(length, percent(share)) for length, share in points]
+    same = len([*takewhile(lambda found: found[1] == told[-1][1], reversed(told))])
+    if same == 1:
+        return listed([f"{share} at {length}" for length, share in told]) + " letters"
+    parts = [f"{share} at {length}" for length, share in told[:-same]]
+    from_on = f"at every tested length from {told[-same][0]} letters on"
+    return listed([*parts, f"{told[-1][1]} {from_on}"])
 
 
-def step_sentence(reading: Reading, step: int) -> str:
-    """Say where one step of the decoder puts most of its weight.
-
-    Args:
-        reading: Of a model with attention.
-        step: The step, from 0.
-    """
-    assert reading.weights is not None
-    keys, label = token_labels(reading.source), output_labels(reading)[step]
-    said = row_sentence(reading.weights[step], label, keys)
-    return f"Step {step}: {said}."
-
-
-def output_labels(reading: Reading) -> list[str]:
-    """Return a label for each output, no two equal."""
-    return token_labels(reading.answer)
-
-
-def alignment_sentences(reading: Reading) -> list[str]:
-    """Say how spread the rows of the map are and where their mass lies.
-
-    Args:
-        reading: Of a model with attention.
-    """
-    assert reading.weights is not None
-    spread = spread_of(reading.weights)
-    num_keys = reading.weights.shape[1]
-    rows = len(spread.on_source)
-    offset, count = Counter(spread.offsets.tolist()).most_common(1)[0]
-    low, high = float(spread.entropy.min()), float(spread.entropy.max())
-    mean = float(spread.entropy.mean())
-    return [
-        f"Entropy of a row: {figure(mean)} bits on average, {figure(low)} to "
-        f"{figure(high)}; even weights would have log₂ {num_keys} = "
-        f"{figure(math.log2(num_keys))}.",
-        f"On the letter that an output has to write lies "
-        f"{percent(float(spread.on_source.mean()))} of its weight on average, and "
-        f"{percent(float(spread.near_source.mean()))} on it and its neighbours. Of "
-        f"these {rows} outputs, {count} have their largest weight {_beside(offset)}.",
-    ]
-
-
-def row_numbers(reading: Reading) -> list[tuple[str, str, str, str]]:
-    """Return output, entropy in bits, its first key and that weight, one row each."""
-    assert reading.weights is not None
-    spread = spread_of(reading.weights)
-    keys = token_labels(reading.source)
-    return [
-        (label, figure(float(entropy)), keys[int(row.argmax())], _max_percent(row))
-        for label, entropy, row in zip(
-            output_labels(reading), spread.entropy, reading.weights, strict=True
-        )
-    ]
-
-
-def change_sentence(reading: Reading, change: Change, state: str) -> str:
-    """Say which outputs moved, by how much, and which first choices changed.
-
-    Args:
-        reading: Before the change.
-        change: What it moved.
-        state: What was done, such as ``State 3 ("e") set to zeros``.
-    """
-    moved, labels = change.moved.double(), output_labels(reading)
-    if not bool((moved > 0).any()):
-        return f"{state}: no output moves, all distances are exactly 0."
-    still = int((moved == 0).sum())
-    stayed = f"{still} of {len(moved)} do not move" if still else "all of them move"
-    most = int(moved.argmax())
-    new = [
-        f'"{label}" becomes "{after}"'
-        for label, before, after in zip(
-            labels, reading.answer, change.choices, strict=True
-        )
-        if before != after
-    ]
-    said = f"{listed(new)}" if new else "every first choice stays"
-    size = figure(float(moved[most]))
-    return (
-        f'{state}: output "{labels[most]}" moves most, by {size}; '
-        f"{stayed}. Of the first choices, {said}."
-    )
-
-
-def _beside(offset: int) -> str:
-    """Return where a state lies beside the letter to be written, in words."""
-    if offset == 0:
-        return "on the state of that letter"
-    count = f"{abs(offset)} {'letter' if abs(offset) == 1 else 'letters'}"
-    if offset > 0:
-        return f"{count} further right, on a state that has read that letter too"
-    return f"{count} further left, on a state that has not read that letter yet"
+def _series(lengths: Sequence[int]) -> str:
+    """Return even steps in short, such as ``2, 4, … 16``."""
+    if len(lengths) < 3:
+        return ", ".join(map(str, lengths))
+    return f"{lengths[0]}, {lengths[1]}, … {lengths[-1]}"
 
 
 def _reached(length: int) -> str:
     return f"up to {length} letters" if length else "at no length"
-
-
-def _max_percent(row: object) -> str:
-    return percent(float(row.max()))  # type: ignore[attr-defined]

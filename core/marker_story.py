@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -173,21 +173,28 @@ def run_label(config: TrainConfig) -> str:
     return ", ".join([*(changed or ["preset"]), f"seed {config.seed}"])
 
 
-def differences(own: Any, other: Any, names: Mapping[str, str] | None = None) -> str:
+def differences(
+    own: Any,
+    other: Any,
+    names: Mapping[str, str] | None = None,
+    said: Callable[[str, Any], str] | None = None,
+) -> str:
     """Return what differs between the settings of a run and others, in words.
 
     Args:
         own: Settings of the run, a dataclass.
         other: Others of the same kind.
         names: Field to its name in words; those of the marker task where None.
+        said: Writes the value of a field; as it is where None.
     """
     names = _NAMES if names is None else names
+    said = said or (lambda _, value: plain(value))
     parts = []
     for name in (field.name for field in fields(own)):
         mine, theirs = getattr(own, name), getattr(other, name)
         if mine != theirs:
             shown = names.get(name, name.replace("_", " "))
-            parts.append(f"{shown} {plain(mine)} here, {plain(theirs)} there")
+            parts.append(f"{shown} {said(name, mine)} here, {said(name, theirs)} there")
     return "; ".join(parts)
 
 

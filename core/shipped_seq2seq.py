@@ -26,7 +26,8 @@ from core.seq2seq_training import (
     score_pairs,
 )
 from core.shipped import made_here, origin_of
-from core.text_tasks import TASKS
+from core.text_tasks import TASKS, make_batch
+from core.translation_story import counted
 from core.weights_file import (
     MODELS,
     copied_weights,
@@ -42,6 +43,7 @@ SHIPPED = {task: preset(task) for task in TASKS} | {
     "copy": preset("copy", max_steps=600)  # learned sooner
 }
 _CURVE_POINTS = 200
+_ASKED = 64  # held-out sources that tell whether a model answers in numbers
 _COMMAND = "python -m core.shipped_seq2seq"
 
 
@@ -90,7 +92,8 @@ def copied_from(trainer: Seq2SeqTrainer) -> TrainedSeq2Seq:
     return TrainedSeq2Seq(
         config=config,
         weights=copied_weights(trainer.model),
-        origin=f"Your run of this page, seed {config.seed}, after {steps} steps.",
+        origin=f"Your run of this page, seed {config.seed}, after "
+        f"{counted(steps, 'step')}.",
         steps=steps,
         exact=trainer.evaluate().exact if measured is None else measured,
         num_tested=config.test_pairs,
@@ -109,6 +112,22 @@ def build(trained: TrainedSeq2Seq) -> Model:
     require_choice("model of config", trained.config.model, ["transformer"])
     model = make_model(trained.config.model_config)
     return load_weights(model, trained.weights)
+
+
+@torch.no_grad()
+def answers_in_numbers(model: Model, config: Seq2SeqConfig) -> bool:
+    """Return whether a model answers held-out sources with finite numbers.
+
+    One that has diverged does not, even where each of its weights is a number.
+
+    Args:
+        model: The model.
+        config: What it was trained by.
+    """
+    task = config.text_task
+    pairs = held_out_pairs(replace(config, test_pairs=_ASKED))
+    batch = make_batch(task, pairs)
+    return bool(model(batch.source, batch.target_in).isfinite().all())
 
 
 @functools.cache

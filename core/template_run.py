@@ -26,7 +26,8 @@ class TemplateRun(NamedTuple):
         patches: Number of patches before the words; 0 without an image.
         patch_side: Side of a patch in pixels.
         target: The words of the target; the model reads them after ``<s>``.
-        shapes: The shape that leaves each part, see ``stack_diagram``.
+        shapes: The shape that leaves each part, see ``stack_diagram``; the model's
+            vocabulary is the special tokens and all words of the whole example.
     """
 
     name: str
@@ -93,8 +94,8 @@ def run_template(
     most = len(template.target_tokens)
     target = template.target_tokens[: require_int("target_len", target_len, 1, most)]
     patches = _random_patches(patch_side) if template.has_image else None
-    model, ids = _model_for(words, target, patches, sizes)
-    known = Vocabulary.of(sorted(set(target)))
+    known = Vocabulary.of(template.words)
+    model, ids = _model_for(known, words, patches, sizes)
     target_in = torch.tensor([[START, *known.encode(target)]])
     source = torch.cat([ids, ids[:, -1:].expand(1, require_int("more", more, 0))], 1)
     with torch.no_grad():
@@ -145,16 +146,15 @@ def _random_patches(side: int) -> Tensor:
 
 
 def _model_for(
+    known: Vocabulary,
     words: Sequence[str],
-    target: Sequence[str],
     patches: Tensor | None,
     sizes: Mapping[str, Any],
 ) -> tuple[EncoderDecoderTransformer, Tensor]:
     """Return an untrained model and the source as it reads it, (1, S)."""
-    known = Vocabulary.of(sorted(set(words)))
     config = EncoderDecoderConfig(
         source_vocab=len(known) + (0 if patches is None else len(patches)),
-        target_vocab=len(Vocabulary.of(sorted(set(target)))),
+        target_vocab=len(known),
         **sizes,
     )
     model = EncoderDecoderTransformer(config).eval()

@@ -7,6 +7,7 @@ from core.charts.stack_diagram import stack_diagram
 from core.masks import causal_mask
 from core.template_run import TemplateRun
 from core.templates import CHANNELS, IMAGE_SIDE
+from core.vocabulary import SPECIALS
 
 _MOST_LETTERS = 24  # that a box has room for
 _MAPS = {  # name in the shapes -> name in a sentence
@@ -42,7 +43,16 @@ def template_diagram(
         norm_first=norm_first,
         marked="memory",
         words=words,
-        notes=(f"Memory: {template.memory}.",),
+        notes=(f"Memory: {template.memory}.", *vocabulary_lines(run)),
+    )
+
+
+def vocabulary_lines(run: TemplateRun) -> tuple[str, str]:
+    """Say what the last number of the logits counts, in two lines."""
+    size = run.shapes["linear"][-1]
+    return (
+        f"V = {size} tokens of the vocabulary: all words of source",
+        f"and target at full length, and {', '.join(SPECIALS)}.",
     )
 
 

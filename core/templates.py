@@ -14,6 +14,7 @@ class Template:
     """One use of the stack, with an example.
 
     Attributes:
+        key: Its name where there is no room for words, as in an address.
         source: What the encoder reads.
         target: What the decoder writes.
         memory: What the vectors of the memory stand for.
@@ -25,6 +26,7 @@ class Template:
             the last ones do.
     """
 
+    key: str
     source: str
     target: str
     memory: str
@@ -43,9 +45,15 @@ class Template:
         """The words of the example's target."""
         return tuple(self.target_text.split())
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words of the example, each once: the vocabulary's own tokens."""
+        return tuple(sorted({*self.source_tokens, *self.target_tokens}))
+
 
 TEMPLATES = {
     "Translation": Template(
+        key="translation",
         source="the sentence in German",
         target="the sentence in English",
         memory="one vector for each German word",
@@ -53,6 +61,7 @@ TEMPLATES = {
         target_text="The old dog slept all day because it rained .",
     ),
     "Chat": Template(
+        key="chat",
         source="the conversation so far",
         target="the reply",
         memory="one vector for each token said so far",
@@ -62,6 +71,7 @@ TEMPLATES = {
         drops_first=True,
     ),
     "Facts and question": Template(
+        key="facts",
         source="the facts, then the question",
         target="the answer",
         memory="one vector for each token of facts and question",
@@ -71,6 +81,7 @@ TEMPLATES = {
         drops_first=True,
     ),
     "Image and question": Template(
+        key="image",
         source="the patches, then the question",
         target="the answer",
         memory="one vector for each patch and each word",

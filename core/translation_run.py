@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from core import marker_story
 from core.checks import RefusedError
+from core.run import RunState, RunStatus
 from core.seq2seq_training import (
     SCHEDULES,
     Sample,
@@ -21,6 +22,7 @@ from core.shipped_seq2seq import TrainedSeq2Seq
 from core.text_tasks import TextTask
 from core.translation_story import (
     MEAN,
+    counted,
     map_name,
     percent,
     spread_of,
@@ -34,13 +36,14 @@ _NAMES = {
     "num_heads": "heads",
     "num_layers": "layers",
     "dropout": "dropout",
-    "norm_first": "pre-norm",
+    "norm_first": "norms",
     "learning_rate": "rate",
     "schedule": "schedule",
     "warmup_steps": "warm-up",
     "label_smoothing": "smoothing",
     "batch_size": "batch",
     "max_steps": "steps",
+    "target_exact": "stop at an exact match of",
 }
 _CURVE_POINTS = 120
 
@@ -57,12 +60,12 @@ def run_words(trained: TrainedSeq2Seq, *, own: bool) -> str:
     return " · ".join(
         [
             "Your run" if own else "Shipped run",
-            f"{trained.steps:,} training steps",
+            counted(trained.steps, "training step"),
             exact,
             f"{config.num_layers} + {config.num_layers} layers",
             f"{config.num_heads} heads",
             f"d_model {config.d_model}",
-            "pre-norm" if config.norm_first else "post-norm",
+            _said("norm_first", config.norm_first),
         ]
     )
 
@@ -71,16 +74,41 @@ def run_label(config: Seq2SeqConfig) -> str:
     """Return a short name of a run: task, what differs from its preset, seed."""
     usual = preset(config.task)
     changed = [
-        f"{shown} {marker_story.plain(getattr(config, name))}"
-        for name, shown in _NAMES.items()
+        _setting(name, getattr(config, name))
+        for name in _NAMES
         if getattr(config, name) != getattr(usual, name)
     ]
     return ", ".join([config.task, *changed, f"seed {config.seed}"])
 
 
+def short_name(label: str, config: Seq2SeqConfig) -> str:
+    """Return the label of a run as it stands beside one of ``config``'s task."""
+    return label.removeprefix(f"{config.task}, ")
+
+
 def differences(own: Seq2SeqConfig, other: Seq2SeqConfig) -> str:
     """Return what differs between the settings of a run and others, in words."""
-    return marker_story.differences(own, other, _NAMES)
+    return marker_story.differences(own, other, _NAMES, _said)
+
+
+def rate_text(rate: float) -> str:
+    """Return a learning rate with three digits and no exponent: 0.003, 0.0000297."""
+    if not rate or not math.isfinite(rate):
+        return f"{rate:g}"
+    digits = 2 - math.floor(math.log10(abs(rate)))
+    written = f"{rate:.{max(digits, 0)}f}"
+    return written.rstrip("0").rstrip(".") if digits > 0 else written
+
+
+def status_words(status: RunStatus) -> str:
+    """Return what a run does; before its first step, that it is being made ready."""
+    if status.step_count or status.let_go:
+        return status.message
+    waiting = {
+        RunState.RUNNING: "Starting: the data are made and the model is built.",
+        RunState.PAUSED: "Paused before the first step.",
+    }
+    return waiting.get(status.state, status.message)
 
 
 def no_knowledge(task: TextTask) -> tuple[float, str]:
@@ -93,7 +121,10 @@ def estimate_sentence(config: Seq2SeqConfig) -> str:
     """Return about how long a whole run takes at this size."""
     seconds = config.max_steps * config.step_seconds
     time = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(1, seconds):.0f} s"
-    return f"{config.max_steps:,} steps: about {time} at most on two CPU cores."
+    return (
+        f"{config.max_steps:,} steps: about {time} on two idle CPU cores, longer "
+        "beside other runs."
+    )
 
 
 def progress_sentence(
@@ -109,12 +140,13 @@ def progress_sentence(
     last = records[-1]
     if marker_story.failing_step(records) is not None:
         return f"Step {last.step}: loss or gradient is no longer a finite number."
-    said = f"Step {last.step}: loss {last.loss:.3f}, learning rate {last.rate:.2e}"
+    rate = rate_text(last.rate)
+    said = f"Step {last.step}: loss {last.loss:.3f}, learning rate {rate}"
     tested = next((r for r in reversed(records) if r.exact is not None), None)
     if tested is None:
         return f"{said}; held-out sources not tested yet."
     return (
-        f"{said}; at step {tested.step} {percent(tested.exact or 0.0)} of "
+        f"{said}; at step {tested.step}, {percent(tested.exact or 0.0)} of "
         f"{config.test_pairs} held-out sources answered right in full, "
         f"{percent(tested.token_accuracy or 0.0)} of their tokens when the true ones "
         "are fed."
@@ -157,13 +189,25 @@ def schedules(config: Seq2SeqConfig) -> dict[str, list[tuple[int, float]]]:
 
 def schedule_sentence(config: Seq2SeqConfig, step: int) -> str:
     """Return the schedule of a run in words, with its rate at a step."""
-    grows = f"grows to {config.learning_rate:g} over {config.warmup_steps} steps"
-    if not config.warmup_steps:
-        grows = f"starts at {config.learning_rate:g}"
-    return (
-        f"Schedule: {config.schedule} (grey: the others). The rate {grows}; at step "
-        f"{max(step, 1)} it is {config.rate_at(max(step, 1)):.2e}."
-    )
+    step, highest = max(step, 1), rate_text(config.learning_rate)
+    if only_rises(config):
+        end = rate_text(config.rate_at(config.max_steps))
+        grows = (
+            f"The warm-up of {config.warmup_steps} steps does not end before the run: "
+            f"by every schedule the rate only rises, to {end} at step "
+            f"{config.max_steps}"
+        )
+    elif config.warmup_steps:
+        grows = f"The rate grows to {highest} over {config.warmup_steps} steps"
+    else:
+        grows = f"Without warm-up the rate starts at {highest}"
+    rate = rate_text(config.rate_at(step))
+    return f"Schedule: {config.schedule}. {grows}; at step {step} it is {rate}."
+
+
+def only_rises(config: Seq2SeqConfig) -> bool:
+    """Return whether the run ends in its warm-up, where all schedules are one line."""
+    return config.warmup_steps >= config.max_steps
 
 
 def sample_rows(
@@ -233,3 +277,19 @@ def checked(settings: dict[str, object]) -> Seq2SeqConfig:
     if not isinstance(task, str):
         raise RefusedError(f"task must be a name, got {task!r}")
     return preset(task, **{k: v for k, v in settings.items() if k != "task"})
+
+
+def _setting(name: str, value: Any) -> str:
+    said = _said(name, value)
+    return said if name == "norm_first" else f"{_NAMES[name]} {said}"
+
+
+def _said(name: str, value: Any) -> str:
+    """Return the value of a setting in the words of the page."""
+    if name == "norm_first":
+        return "pre-norm" if value else "post-norm"
+    if name == "target_exact":
+        return "off" if value is None else f"{100 * value:g}\u00a0%"
+    if name == "learning_rate":
+        return rate_text(value)
+    return marker_story.plain(value)

@@ -1,4 +1,4 @@
-"""What an encoder-decoder's steps, maps and losses say in numbers.
+"""What an encoder-decoder's maps and losses say in numbers, and how these are written.
 
 Layers and heads are counted from 1, places of tokens from 0; head 0 is the mean of all
 heads of a layer.
@@ -11,11 +11,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.decoding import Hypothesis
-from core.decoding_walk import Moved, PositionLoss, Walk, WalkStep
-from core.vocabulary import END, Vocabulary
+from core.decoding_walk import Moved, PositionLoss, Walk
+from core.vocabulary import Vocabulary
 
 MEAN = 0  # number of the "head" that is the mean of all
+_SMALL = 1e-3  # numbers below are written with a power of ten
+_NO_BREAK = "\u00a0"  # a space at which no line ends
+_JOINER = "\u2060"  # has no width; no line ends at it
 
 
 class Spread(NamedTuple):
@@ -27,21 +29,28 @@ class Spread(NamedTuple):
         peaks: (T,), the key that gets it.
         on_same: Share of all weight on source tokens that read as the token predicted;
             None where no such token stands in the source.
+        repeated: Whether a token predicted stands in the source more than once.
     """
 
     entropies: Tensor
     largest: Tensor
     peaks: Tensor
     on_same: float | None
+    repeated: bool
 
 
 def percent(share: float) -> str:
     """Return a share with one decimal, "100 %" and "0 %" for exactly these alone."""
     if share in (0, 1):
-        return f"{100 * share:.0f} %"
+        return unbroken(f"{100 * share:.0f} %")
     if share < 5e-4:
-        return "<0.1 %"
-    return f"{100 * share:.1f} %" if share < 0.9995 else ">99.9 %"
+        return unbroken("<0.1 %")
+    return unbroken(f"{100 * share:.1f} %" if share < 0.9995 else ">99.9 %")
+
+
+def unbroken(words: str) -> str:
+    """Return words at whose spaces and hyphens no line ends."""
+    return words.replace(" ", _NO_BREAK).replace("-", f"-{_JOINER}")
 
 
 def share(value: float) -> str:
@@ -50,13 +59,25 @@ def share(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits, and 0 without a sign."""
-    return "0" if value == 0 else f"{value:.3g}"
+    """Return a number with three digits, below 0.001 with a power of ten.
+
+    Its minus is one at which no line is broken, and 0 has none.
+    """
+    small = 0 < abs(value) < _SMALL
+    digits = f"{value:.2e}" if small else f"{value or 0.0:.3g}"
+    return digits.replace("-", "−")
 
 
-def log_probability(value: float) -> str:
-    """Return ln p with three digits and signs at which no line is broken."""
-    return number(value).replace("-", "−")
+def probability(log_p: float) -> str:
+    """Return p with three digits, or with three digits of what it lacks to 1."""
+    missing = -math.expm1(log_p)
+    near_1 = 0 < missing < 1e-3
+    return unbroken(f"1 − {number(missing)}") if near_1 else number(math.exp(log_p))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of something: "1 step", "2 steps"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def map_name(layer: int, head: int, num_heads: int) -> str:
@@ -86,7 +107,8 @@ def spread_of(weights: Tensor, source: Sequence[str], chosen: Sequence[str]) -> 
     same = torch.tensor([[s == t for s in source] for t in chosen])
     rows = same.any(dim=-1)
     on_same = float((values * same)[rows].sum() / rows.sum()) if rows.any() else None
-    return Spread(entropies, largest, peaks, on_same)
+    repeated = bool((same.sum(dim=-1) > 1).any())
+    return Spread(entropies, largest, peaks, on_same, repeated)
 
 
 def spread_sentence(name: str, spread: Spread, num_keys: int) -> str:
@@ -97,6 +119,8 @@ def spread_sentence(name: str, spread: Spread, num_keys: int) -> str:
         spread: From ``spread_of``.
         num_keys: Keys S of the map.
     """
+    if num_keys == 1:
+        return _one_key_sentence(name)
     said = (
         f"{name}: a row's largest weight is {percent(float(spread.largest.mean()))} on "
         f"average, its entropy {spread.entropies.mean():.2f} bits; spread evenly over "
@@ -104,14 +128,17 @@ def spread_sentence(name: str, spread: Spread, num_keys: int) -> str:
     )
     if spread.on_same is None:
         return said
+    equal = " and on equal tokens" if spread.repeated else ""
     return (
         f"{said} Where the token predicted stands in the source, "
-        f"{percent(spread.on_same)} of the weight lies on it."
+        f"{percent(spread.on_same)} of the weight lies on it{equal}."
     )
 
 
 def mean_entropy_sentence(name: str, weights: Tensor) -> str:
     """Return how far the rows of a self-attention map spread, on average."""
+    if weights.shape[-1] == 1:
+        return _one_key_sentence(name)
     values = weights.double()
     entropy = float(_entropy_bits(values).mean())
     largest = float(values.max(dim=-1).values.mean())
@@ -123,6 +150,8 @@ def mean_entropy_sentence(name: str, weights: Tensor) -> str:
 
 def row_sentence(name: str, row: Tensor, labels: Sequence[str]) -> str:
     """Return where one row of cross-attention lies: its peak and its entropy."""
+    if len(labels) == 1:
+        return _one_key_sentence(name)
     values = row.double()
     peak = int(values.argmax())
     entropy = float(_entropy_bits(values))
@@ -131,103 +160,6 @@ def row_sentence(name: str, row: Tensor, labels: Sequence[str]) -> str:
         f"{percent(float(values[peak]))}; entropy {entropy:.2f} of at most "
         f"{math.log2(len(labels)):.2f} bits."
     )
-
-
-def step_sentence(walk: Walk, at: int, vocabulary: Vocabulary) -> str:
-    """Return what was fed at a step, and what the model gives to the next token."""
-    step = walk.steps[at]
-    top = step.distribution.argsort(descending=True).tolist()
-    first, second = vocabulary.decode(top[:2])
-    said = (
-        f"Step {at + 1} of {len(walk.steps)}: after "
-        f"'{vocabulary.decode([step.fed])[0]}' the model gives "
-        f"{percent(float(step.distribution[top[0]]))} to '{first}' and "
-        f"{percent(float(step.distribution[top[1]]))} to '{second}'."
-    )
-    if step.true is None:
-        return f"{said} The right answer has ended before."
-    if step.true == step.chosen:
-        return said
-    true = vocabulary.decode([step.true])[0]
-    share = percent(float(step.distribution[step.true]))
-    return f"{said} Right would be '{true}', which gets {share}."
-
-
-def answer_sentence(walk: Walk, vocabulary: Vocabulary, separator: str) -> str:
-    """Return the whole answer, and where it goes wrong or comes nearest to it."""
-    kept = [token for token in walk.chosen if token != END]
-    answer = separator.join(vocabulary.decode(kept))
-    end = "" if walk.ended else " It did not end: the limit of tokens was reached."
-    fed = "Fed the true tokens" if walk.forced else "Fed its own tokens"
-    if walk.first_wrong is None and not walk.right:
-        return f"{fed} it answers '{answer}', right so far.{end}"
-    if walk.first_wrong is None:
-        at = walk.least_sure
-        top = walk.steps[at].distribution.topk(2)
-        token, second = vocabulary.decode(top.indices.tolist())
-        return (
-            f"{fed} it answers '{answer}', which is right. Least sure at step "
-            f"{at + 1}: '{token}' {percent(float(top.values[0]))} before '{second}' "
-            f"{percent(float(top.values[1]))}."
-        )
-    at = walk.first_wrong
-    step = walk.steps[at]
-    chosen = vocabulary.decode([step.chosen])[0]
-    share = percent(float(step.distribution[step.chosen]))
-    return (
-        f"{fed} it answers '{answer}', which is wrong: first at step {at + 1}, "
-        f"'{chosen}' with {share}.{end}"
-    )
-
-
-def beam_rows(
-    hypotheses: Sequence[Hypothesis],
-    vocabulary: Vocabulary,
-    separator: str,
-    walk: Walk,
-) -> list[tuple[str, str, str, str]]:
-    """Return rank, text, log-probability and verdict of what a beam holds.
-
-    Args:
-        hypotheses: What the beam holds, best first.
-        vocabulary: Of the target.
-        separator: What stands between two tokens of an answer.
-        walk: The greedy walk; what it answered is named.
-    """
-    rows = []
-    for rank, found in enumerate(hypotheses, start=1):
-        tokens = found.tokens
-        kept = [token for token in tokens if token != END]
-        text = separator.join(vocabulary.decode(kept))
-        text += "" if found.ended else "…"
-        right = tokens == walk.true[: len(tokens)]
-        said = "wrong" if not right else "right" if found.ended else "right so far"
-        if tokens == walk.chosen[: len(tokens)] and not walk.forced:
-            said += ", greedy's"
-        rows.append((str(rank), text, log_probability(found.log_probability), said))
-    return rows
-
-
-def beam_sentence(hypotheses: Sequence[Hypothesis], walk: Walk) -> str:
-    """Return whether the beam ends with the greedy answer, and the two sums."""
-    best = hypotheses[0]
-    tokens = best.tokens
-    greedy = sum(float(s.distribution[s.chosen].log()) for s in walk.steps)
-    best_sum, greedy_sum = map(log_probability, (best.log_probability, greedy))
-    if tokens == walk.chosen:
-        return f"The best of the beam is the greedy answer: ln p = {best_sum}."
-    right = " and is right" if tokens == walk.true else ""
-    return (
-        f"The best of the beam, ln p = {best_sum}, is not the greedy answer, "
-        f"ln p = {greedy_sum}{right}."
-    )
-
-
-def role_of(token: int, step: WalkStep) -> str:
-    """Return what a token is at a step, as the chart of the next token names it."""
-    if token == step.chosen:
-        return "most probable"
-    return "right one" if token == step.true else "other"
 
 
 def loss_rows(
@@ -244,7 +176,11 @@ def loss_rows(
     left[list(tokens)] = False
     sums = (number(float(values[left].sum())) for values in (p, q, parts))
     whole = (number(float(values.sum())) for values in (p, q, parts))
-    return [*rows, (f"{int(left.sum())} others", *sums), ("sum", *whole)]
+    return [
+        *rows,
+        (unbroken(counted(int(left.sum()), "other")), *sums),
+        ("sum", *whole),
+    ]
 
 
 def sequence_loss_sentence(losses: Sequence[PositionLoss]) -> str:
@@ -252,7 +188,7 @@ def sequence_loss_sentence(losses: Sequence[PositionLoss]) -> str:
     sizes = [loss.cross_entropy for loss in losses]
     most = max(range(len(sizes)), key=sizes.__getitem__)
     return (
-        f"Mean over the {len(sizes)} positions of this target: "
+        f"Mean over the {counted(len(sizes), 'position')} of this target: "
         f"{number(sum(sizes) / len(sizes))} nats; the largest, {number(sizes[most])}, "
         f"stands at position {most + 1}."
     )
@@ -262,7 +198,7 @@ def loss_sentence(loss: PositionLoss, true: int, vocabulary: Vocabulary) -> str:
     """Return the loss of one position worked out, and its relation to KL."""
     name = vocabulary.decode([true])[0]
     log_p = float(loss.log_probabilities[true])
-    said = f"p('{name}') = {math.exp(log_p):.6f}, so −ln p = {number(-log_p)} nats. "
+    said = f"p('{name}') = {probability(log_p)}, so −ln p = {number(-log_p)} nats. "
     cross, entropy, divergence = map(
         number, (loss.cross_entropy, loss.target_entropy, loss.divergence)
     )
@@ -284,8 +220,8 @@ def moved_sentence(moved: Moved, vocabulary: Vocabulary) -> str:
     earlier, later = moved.moves[: moved.place], moved.moves[moved.place :]
     return (
         f"With '{after}' in the place of '{before}' at place {moved.place}, logits "
-        f"before it move by at most {float(earlier.max()):.3g}, from there on by up to "
-        f"{float(later.max()):.3g}."
+        f"before it move by at most {number(float(earlier.max()))}, from there on by "
+        f"up to {number(float(later.max()))}."
     )
 
 
@@ -306,5 +242,14 @@ def other_token(walk: Walk, vocabulary: Vocabulary, place: int) -> int:
     return last if walk.target_in[place] == number else number
 
 
+def _one_key_sentence(name: str) -> str:
+    return (
+        f"{name}: there is one key alone, so every query gives it {percent(1)}; the "
+        "entropy is 0 by necessity."
+    )
+
+
 def _entropy_bits(rows: Tensor) -> Tensor:
-    return torch.special.entr(rows).sum(dim=-1) / math.log(2)
+    """Return the entropy of rows; one that rounding moved past 1 has none, not −0."""
+    nats = torch.special.entr(rows).sum(dim=-1)
+    return nats.clamp_min(0.0).abs() / math.log(2)

@@ -30,7 +30,7 @@ with controls.sidebar("reading") as c:
 with body, parts.loading(reading_view.HEIGHT):
     shown = reading_view.pick_model(source)
     with told:
-        reading_view.tell(shown, source)
+        reading_view.tell(shown)
 
 with controls.sidebar("reading") as c:
     if view == OFF:

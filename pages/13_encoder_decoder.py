@@ -55,7 +55,7 @@ else:
                 decoded = s2s_decode.choose(c, shown)
             if view == LOSS:
                 lost = s2s_loss.choose(c, shown)
-        s2s_view.tell(shown, whose)
+        s2s_view.tell(shown)
         if view == STACK:
             s2s_stack.draw(shown, stacked)
             s2s_stack.predict(shown)
@@ -71,5 +71,5 @@ parts.try_it("s2s", s2s_view.EXPERIMENTS)
 parts.limits(
     "Small models on tasks whose answers a rule gives: no language is learned here. A "
     "high weight of cross-attention says where a step reads, not why it answers. "
-    "Beam search finds a likelier answer, not a truer one."
+    "Beam search can find a likelier answer; likelier is not truer."
 )

@@ -5,8 +5,15 @@ import torch
 import torch.nn.functional as F
 from torch.testing import assert_close
 
-from core.block_walk import change_when_idle, size, walk_block, walk_stack
-from core.blocks import EncoderBlock
+from core.block_walk import (
+    change_when_idle,
+    size,
+    walk_block,
+    walk_decoder_block,
+    walk_stack,
+)
+from core.blocks import DecoderBlock, EncoderBlock
+from core.masks import causal_mask
 
 SHAPES = {"d_model": 6, "num_heads": 3}
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -159,3 +166,32 @@ def test_what_cannot_be_walked_is_refused(changes, rule):
     settings = {**SHAPES, "seq_len": 2, "number": 1, "seed": 0} | changes
     with pytest.raises(ValueError, match=rule):
         walk_stack(**settings, norm_first=True, residual=True)
+
+
+@each_order
+@pytest.mark.parametrize(("targets", "sources"), [(5, 7), (1, 1)])
+def test_a_walk_through_a_decoder_block_ends_in_its_output(
+    norm_first, targets, sources
+):
+    layer = DecoderBlock(6, 3, d_ff=11, norm_first=norm_first).double().eval()
+    x, memory = normal(targets, 6), 2 * normal(sources, 6)
+    points = walk_decoder_block(layer, x, memory)
+    given = layer(x[None], memory[None], mask=causal_mask(targets))[0]
+    assert torch.equal(points[0].value, x)
+    assert_close(points[-1].value, given.detach(), **EXACT)
+
+
+def test_the_points_of_a_decoder_block_stand_in_the_order_of_the_papers():
+    parts = ("self_attention", "cross_attention", "feed_forward")
+    for norm_first in (True, False):
+        layer = DecoderBlock(6, 3, norm_first=norm_first).double().eval()
+        points = dict(walk_decoder_block(layer, normal(5, 6), normal(7, 6)))
+        names = ["x"]
+        for part in parts:
+            norm, added = f"{part}_norm", f"{part}_sum"
+            names += [norm, part, added] if norm_first else [part, added, norm]
+        assert list(points) == names
+        before = points["self_attention_sum" if norm_first else "self_attention_norm"]
+        assert_close(
+            points["cross_attention_sum"], before + points["cross_attention"], **EXACT
+        )

@@ -23,7 +23,9 @@ from core.bottleneck import (
     write_runs,
 )
 from core.recurrent_seq2seq import RecurrentConfig, RecurrentEncoderDecoder
+from core.shipped import read_table
 from core.text_tasks import Pair
+from core.weights_file import read_weights
 
 
 def test_the_shipped_table_has_every_length_model_and_seed():
@@ -35,6 +37,14 @@ def test_the_shipped_table_has_every_length_model_and_seed():
     widths = {(run.passed_on, run.seed) for run in read_shipped().by_context()}
     sizes = (*CONTEXTS, HIDDEN_SIZE)
     assert widths == {(size, seed) for size in sizes for seed in SEEDS}
+
+
+def test_table_and_models_were_trained_as_long_as_the_page_trains():
+    _, rows = read_table(bottleneck.BOTTLENECK)
+    assert {int(row["steps"]) for row in rows} == {bottleneck.STEPS}
+    for attention in ATTENTIONS:
+        about, _ = read_weights(bottleneck.model_path(attention))
+        assert about["steps"] == bottleneck.STEPS
 
 
 def test_without_attention_answers_fall_with_length_and_with_it_they_hold():

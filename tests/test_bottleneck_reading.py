@@ -102,7 +102,7 @@ def test_a_state_times_1_changes_nothing_and_the_reading_is_left_alone():
 def test_the_state_of_another_source_is_the_one_at_that_place_or_its_last():
     model, reading = reading_of("dot")
     same = change_state(model, TASK, reading, 1, how="another source", other=SOURCE)
-    torch.testing.assert_close(same.moved, torch.zeros(4), atol=1e-6, rtol=0)
+    assert same.moved.tolist() == [0.0] * 4
     other = tuple("zq")
     at_end = change_state(model, TASK, reading, 2, how="another source", other=other)
     longer = change_state(
@@ -110,6 +110,20 @@ def test_the_state_of_another_source_is_the_one_at_that_place_or_its_last():
     )
     assert float(at_end.moved.max()) > 0.1
     assert not torch.equal(at_end.moved, longer.moved)
+
+
+@pytest.mark.parametrize("attention", ["none", "additive", "dot"])
+@pytest.mark.parametrize("other", ["a", "ab", "abcdefghijklm", "abcdefghijklmnop"])
+def test_a_state_that_has_read_the_same_letters_changes_exactly_nothing(
+    attention, other
+):
+    for source in ("ab", "abcdefg", "abcdefghijklmnop"):
+        model, reading = reading_of(attention, tuple(source))
+        for position in range(min(len(source), len(other))):
+            change = change_state(
+                model, TASK, reading, position, how="another source", other=tuple(other)
+            )
+            assert change.moved.tolist() == [0.0] * len(reading.answer)
 
 
 def test_the_distance_is_half_the_summed_change_of_the_probabilities():

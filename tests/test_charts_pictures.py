@@ -267,10 +267,19 @@ def test_an_exact_zero_is_told_from_a_tiny_movement():
     frame = movement_frame(torch.tensor([0.0, 1e-7, 0.5, 0.9995]), [*"abcd"])
     shown = texts(draw(movement, frame))
     assert "0" in shown
-    assert "1e-7" in shown
+    assert "<.001" in shown
+    assert not any("e-" in text or "e−" in text for text in shown)
     assert "0.5" in shown
     assert ">.99" in shown
     assert "1" not in shown
+
+
+def test_the_axis_of_a_movement_names_what_moved():
+    frame = movement_frame(torch.tensor([0.5]), ["a"])
+    assert "position" in texts(draw(movement, frame))
+    named = texts(draw(movement, frame, x_title="output"))
+    assert "output" in named
+    assert "position" not in named
 
 
 def test_bars_of_a_row_stand_side_by_side_with_their_numbers():

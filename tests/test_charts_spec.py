@@ -5,6 +5,7 @@ import sys
 import timeit
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -235,7 +236,7 @@ EXAMPLES: dict[str, tuple[Any, dict, pd.DataFrame, pd.DataFrame]] = {
     "next token": (
         next_token,
         {},
-        next_token_frame("ab", [0.75, 0.25], ["most probable", "right one"]),
+        next_token_frame("ab", [0.75, 0.25], ["chosen, wrong", "other"]),
         next_token_frame([], [], []),
     ),
     "schedule": (
@@ -449,6 +450,17 @@ def test_a_chart_has_a_title_and_titled_axes_with_horizontal_labels(name, dark):
         for axis in axes:
             assert axis["labelAngle"] == 0
             assert axis["title"] or name == "comparison"  # labels that are sentences
+
+
+@each_example
+def test_no_two_ticks_of_an_axis_read_alike_however_wide_the_chart_is(name):
+    for axis in keys_in(without_data(spec_of(name)), "axis"):
+        decimals = re.fullmatch(r"\.(\d)~?f", (axis or {}).get("format", ""))
+        if decimals:  # a wide chart has ticks between the ones that can be written
+            step = 10.0 ** -int(decimals[1])
+            ticks = sorted(axis["values"])
+            gaps = (b - a for a, b in pairwise(ticks))
+            assert all(gap >= step * 0.999 for gap in gaps)
 
 
 @each_example

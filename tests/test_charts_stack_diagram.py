@@ -11,6 +11,7 @@ from core.charts.stack_diagram import (
     PARTS,
     X_DOMAIN,
     Y_DOMAIN,
+    places,
     shapes_of,
     stack_diagram,
 )
@@ -118,9 +119,40 @@ def test_a_marked_part_has_a_line_round_its_own_box(part):
     assert NODE_KINDS[-1] == "mark"
 
 
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_every_box_and_every_sum_can_be_opened_and_opens_one_tensor(norm_first):
+    names = places(norm_first)
+    nodes, _ = drawn(norm_first, clickable=names)
+    boxes = [n for right in (False, True) for n in column(nodes, right=right)]
+    assert len({n.name for n in boxes}) == len(names) == len(set(names))
+    named = [n.name for n in boxes]
+    if norm_first:  # the encoder's last norm gives the memory
+        assert boxes[named.index("memory")].label == "last LayerNorm"
+        del named[named.index("memory")]
+    assert named == names
+
+
+@pytest.mark.parametrize(("norm_first", "kind"), [(True, "sum"), (False, "norm")])
+def test_what_leaves_a_layer_is_its_last_sum_or_its_last_norm(norm_first, kind):
+    nodes, _ = drawn(norm_first, clickable=places(norm_first))
+    for side in ("encoder", "decoder"):
+        (after,) = (n for n in nodes if n.name == f"{side}_after")
+        fed = next(n for n in nodes if n.name == f"{side}_feed_forward")
+        assert after.kind == kind
+        assert after.y < fed.y
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_every_place_can_be_marked(norm_first):
+    for name in places(norm_first):
+        nodes, _ = drawn(norm_first, marked=name, clickable=[name])
+        (mark,) = (n for n in nodes if n.kind == "mark")
+        assert name in [n.name for n in nodes if (n.x, n.y) == (mark.x, mark.y)]
+
+
 def test_only_the_box_of_a_clickable_part_has_its_name():
-    nodes, _ = drawn(marked="memory", clickable=("memory", "softmax"))
-    assert [n.name for n in nodes if n.name] == ["memory", "softmax"]
+    nodes, _ = drawn(marked="linear", clickable=("linear", "softmax"))
+    assert [n.name for n in nodes if n.name] == ["linear", "softmax"]
     assert "mark" not in [n.kind for n in nodes if n.name]
 
 

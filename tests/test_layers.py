@@ -43,6 +43,7 @@ LAYERS = [
     {"core.decoding", "core.seq2seq"},
     {"core.decoding_walk"},
     {"core.translation_story"},
+    {"core.decoding_story"},
     {
         "core.train_config",
         "core.tasks",
@@ -69,6 +70,7 @@ LAYERS = [
     {"core.bottleneck", "core.bottleneck_reading"},
     {"core.captions", "core.charts", "core.heads_story"},
     {"core.bottleneck_story"},
+    {"core.bottleneck_answers"},
     {"core.shipped_seq2seq", "core.stack_walk"},
     {"core.translation_run"},
     {"core.block_story", "core.reading_story", "core.influence_story"},

@@ -13,6 +13,7 @@ class FakeRun:
         self.parked = False
         self.closed = False
         self.generation = 0
+        self.step_count = 0
         self.asked = []
 
     def park(self):
@@ -269,6 +270,60 @@ def test_another_page_finds_what_this_browser_parked_and_no_other(session):
     for cookie in (BERT, None):
         session(cookie).turn_to("reading")
         assert leases.find("marker") is None
+
+
+def test_another_page_finds_a_run_that_has_trained_before_one_that_has_not(session):
+    first = session()
+    behind = first.hold("old settings")
+    behind.run.step_count = 3
+    first.disconnect()
+    tab = session(ANNA_MASKED)
+    fresh = tab.hold("preset")
+    assert leases.find("page") is behind
+    fresh.run.step_count = 1
+    assert leases.find("page") is fresh
+
+
+def test_what_was_left_behind_is_offered_and_taken_up_with_all_it_is(session):
+    first = session()
+    behind = first.hold("old settings")
+    first.disconnect()
+    tab = session(ANNA_MASKED)
+    fresh = tab.hold("preset")
+    assert leases.left_behind("page") is None  # it has not trained
+    behind.run.step_count = 3
+    assert leases.left_behind("page") is behind
+    assert not leases.is_held_here(behind)
+    leases.take_up(behind)
+    assert fresh.run.closed
+    assert tab.hold("preset") is behind
+    assert leases.is_held_here(behind)
+    assert not behind.run.parked
+    assert behind.config == "old settings"
+    assert leases.left_behind("page") is None
+
+
+def test_what_another_tab_took_up_first_stays_there(session):
+    first = session()
+    behind = first.hold("old settings")
+    behind.run.step_count = 3
+    first.disconnect()
+    tab, other = session(), session()
+    kept = tab.hold("preset")
+    assert other.hold("old settings") is behind
+    tab.turn_to("page")
+    leases.take_up(behind)
+    assert tab.hold("preset") is kept
+    assert not kept.run.closed
+
+
+def test_no_other_browser_is_offered_what_was_left_behind(session):
+    first = session()
+    first.hold("old settings").run.step_count = 3
+    first.disconnect()
+    for cookie in (BERT, None):
+        session(cookie).turn_to("page")
+        assert leases.left_behind("page") is None
 
 
 def test_the_newest_answer_of_a_name_is_one_that_was_had_of_this_run(session):

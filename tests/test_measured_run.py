@@ -33,6 +33,7 @@ def page() -> None:
         label="Measure here",
         ahead="Four squares, at once.",
         draw=lambda look: st.markdown(f"got {look.records}"),
+        **st.session_state.get("options", {}),
     )
 
 
@@ -93,6 +94,42 @@ def test_other_settings_are_measured_only_when_asked_and_told_apart():
     assert "was measured with other settings" in shown(app)
     app = wait_for(press(app), "got [0, 1]")
     assert "other settings" not in shown(app)
+
+
+def test_what_was_stopped_is_said_to_go_on_with_its_own_settings():
+    app = wait_for(press(open_page(config=(400, 0.01))), "got [0, 1")
+    assert "It is stopped" not in shown(app)
+    app = press(app)
+    assert "It is stopped" not in shown(app), "its settings are those chosen"
+    app.session_state["config"] = (2, 0.0)
+    app.run()
+    assert "set its own settings again to go on with it" in shown(app)
+    assert app.button[0].label == "Measure here, with these settings"
+    app.session_state["config"] = (400, 0.01)
+    assert app.run().button[0].label == "Go on"
+    assert "It is stopped" not in shown(app)
+
+
+def test_what_moves_or_is_over_is_not_called_stopped():
+    app = wait_for(press(open_page(config=(400, 0.01))), "got [0, 1")
+    app.session_state["config"] = (4, 0.0)
+    app.run()
+    assert app.button[0].label == "Stop"
+    assert "was measured with other settings" in shown(app)
+    assert "It is stopped" not in shown(app)
+    app = press(app)
+    assert "It is stopped" in shown(app)
+    app = wait_for(press(app), "got [0, 1, 4, 9]")
+    app.session_state["config"] = (3, 0.0)
+    app = wait_for(app.run(), "Measure here, with these settings")
+    assert "It is stopped" not in shown(app)
+
+
+def test_words_on_other_settings_know_what_was_measured_so_far():
+    words = {"elsewhere": lambda look: f"{len(look.records)} of {look.config[0]}"}
+    app = wait_for(press(open_page(options=words)), "got [0, 1, 4, 9]")
+    app.session_state["config"] = (2, 0.0)
+    assert "4 of 4" in shown(app.run())
 
 
 def test_refused_settings_leave_what_was_measured():

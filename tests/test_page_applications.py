@@ -16,6 +16,17 @@ def open_apps(**settings):
     return open_page(PAGE, **{f"apps_{k}": str(v) for k, v in settings.items()})
 
 
+def open_lengths(source, target):
+    lengths = {"translation_source_len": source, "translation_target_len": target}
+    return open_apps(**lengths)
+
+
+def turn_to(app, name):
+    (menu,) = (box for box in app.selectbox if box.label == "Template")
+    menu.set_value(name).run()
+    assert_sound(app)
+
+
 def chart_of(app):
     (chart,) = app.get("vega_lite_chart")
     return chart.proto
@@ -45,7 +56,7 @@ def test_each_template_says_what_is_source_memory_and_target(name):
 
 
 def test_the_lengths_reach_the_shapes_and_the_spec_stays():
-    one, other = open_apps(source_len=7, target_len=4), open_apps(norm="post-norm")
+    one, other = open_lengths(7, 4), open_apps(norm="post-norm")
     details = rows_of(one)["detail"].tolist()
     assert "(5, 64) · map (4, 5, 7)" in details
     assert "5 × 7 = 35 weights" in said(one)
@@ -74,15 +85,34 @@ def test_the_prediction_is_judged_by_two_runs(index):
 @pytest.mark.parametrize("text", templates_view.EXPERIMENTS)
 def test_an_experiment_sets_what_it_says(text):
     app = open_apps()
+    for name in templates_view.EXPERIMENTS.values():
+        turn_to(app, name["template"])
+        for slider in app.select_slider:
+            if slider.key.endswith(("_len", "_patch")):
+                slider.set_value(slider.options[1]).run()
     next(b for b in app.button if b.label == text).click().run()
     assert_sound(app)
     wanted = templates_view.EXPERIMENTS[text]
     for name, value in wanted.items():
         assert app.session_state[f"apps_{name}"] == value
-    expected = {"patch": "49 of 32 × 32", "target_len": "reads 2 tokens",
-                "source_len": "The source, 1 token,"}  # fmt: skip
-    (shown,) = (expected[name] for name in wanted if name != "template")
-    assert shown in said(app)
+    template = TEMPLATES[wanted["template"]]
+    whole = {"source": template.source_tokens, "target": template.target_tokens}
+    for side, tokens in whole.items():
+        assert wanted[f"{template.key}_{side}_len"] in (1, len(tokens))
+    expected = {"Image and question": "49 of 32 × 32", "Chat": "reads 2 tokens",
+                "Translation": "The source, 1 token,"}  # fmt: skip
+    assert expected[wanted["template"]] in said(app)
+
+
+def test_every_template_opens_whole_whatever_was_open_before():
+    app = open_apps(translation_source_len=4)
+    for name in [*TEMPLATES, *TEMPLATES]:
+        turn_to(app, name)
+        template = TEMPLATES[name]
+        words = (
+            template.source_text if name != "Translation" else "Der alte Hund schlief"
+        )
+        assert f"“{words}” → “{template.target_text}”" in said(app)
 
 
 HOSTILE = ["<script>alert(1)</script>", "", "9" * 400, "-3", "NaN", "𝕏\u202e", "[](x)"]
@@ -90,8 +120,8 @@ HOSTILE = ["<script>alert(1)</script>", "", "9" * 400, "-3", "NaN", "𝕏\u202e"
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_hostile_address_opens_the_preset(value):
-    names = ("template", "source_len", "target_len", "patch", "d_model", "heads",
-             "layers", "norm")  # fmt: skip
+    names = ("template", "translation_source_len", "translation_target_len", "patch",
+             "d_model", "heads", "layers", "norm")  # fmt: skip
     app = open_apps(**dict.fromkeys(names, value))
     assert_sound(app)
     assert "(11, 64) · map (4, 11, 13)" in rows_of(app)["detail"].tolist()

@@ -1,9 +1,13 @@
 """What the page on the bottleneck teaches, seen through the page."""
 
+import time
+from functools import partial
+
 import pytest
 from streamlit.dataframe_util import convert_arrow_bytes_to_pandas_df
 
 from core import bottleneck, bottleneck_story
+from core.charts.by_length import HERE
 from pages._ui import bottleneck_runs, bottleneck_view, catalogue
 from tests.test_pages import assert_sound, open_page
 
@@ -50,7 +54,8 @@ def test_with_attention_a_line_leads_from_every_encoder_state_to_the_context():
     plain, attending = (open_bottleneck(attention=a, source="sea") for a in names)
     lines = [rows_of(app).query("role == 'line'")["path"].nunique() for app in
              (plain, attending)]  # fmt: skip
-    assert lines[1] - lines[0] == len("sea") - 1
+    # A line for each other state, one from what asks, one from the last state.
+    assert lines[1] - lines[0] == len("sea") - 1 + 2
     assert "3 vectors stand ready here" in text_of(attending)
     assert 'Step 0: query "' in text_of(attending)
 
@@ -111,7 +116,8 @@ def test_a_smaller_context_breaks_at_shorter_strings():
     at_six = medians[medians["length"] == 6].set_index("series")["share"]
     assert at_six["4 numbers"] < at_six["64 numbers"]
     assert "Context vector" not in text_of(app)
-    assert "At least half of the strings are right" in text_of(app)
+    assert "of the lengths tested (2, 4, … 16): at least half" in text_of(app)
+    assert "additive" not in text_of(app)
 
 
 def test_the_sizes_offered_are_those_that_core_trains_with_one_below():
@@ -128,7 +134,7 @@ def test_the_map_keeps_repeated_letters_apart_and_states_entropy_and_mass():
     sums = rows.groupby("query")["weight"].sum()
     assert sums.tolist() == pytest.approx([1.0] * len(sums), abs=1e-5)
     said = text_of(app)
-    assert "Entropy of a row:" in said
+    assert "Entropy of a row, that of the end counted in:" in said
     assert "have their largest weight" in said
     assert "aligns" not in said
 
@@ -140,6 +146,78 @@ def test_without_attention_a_changed_state_moves_nothing_but_for_the_last():
     assert (rows_of(first)["moved"] == 0).all()
     assert "all distances are exactly 0" in text_of(first)
     assert (rows_of(last)["moved"] > 0).any()
+
+
+def test_a_changed_state_is_named_by_its_number_and_letter_in_words_and_title():
+    app = open_bottleneck(view=CHANGE, source="encoder", position=1)
+    spec = app.get("vega_lite_chart")[0].proto.spec
+    assert "How far each output moves: state 1 (n) set to zeros" in spec
+    assert '"title": "output"' in spec
+    assert "State 1 (n) set to zeros: output" in text_of(app)
+    assert "of its weight on that state." in text_of(app)
+
+
+def test_one_letter_is_told_in_the_singular_and_by_necessity():
+    said = text_of(open_bottleneck(view=ALIGNMENT, source="a"))
+    assert "by necessity" in said
+    assert "1 outputs" not in said
+
+
+def legend_of(app):
+    return app.get("vega_lite_chart")[0].proto.spec.count(HERE)
+
+
+def notes_of(app) -> str:
+    return " ".join(note.value for note in app.info).replace("\\", "")
+
+
+def trained_for(monkeypatch, max_steps: int):
+    """Return the page on lengths with a run of so many steps begun on it."""
+    short = partial(bottleneck.BottleneckConfig, max_steps=max_steps)
+    monkeypatch.setattr(bottleneck, "BottleneckConfig", short)
+    app = open_bottleneck(view=LENGTH)
+    assert legend_of(app) == 0, "a run that nobody began has no line"
+    return button_of(app).click().run()
+
+
+def button_of(app):
+    return app.button(key="bottleneck/length_measure")
+
+
+def chosen(app, attention: str):
+    return app.selectbox("bottleneck_trained").set_value(attention).run()
+
+
+def test_a_run_that_is_not_tested_yet_has_no_dashed_line(monkeypatch):
+    app = trained_for(monkeypatch, 5_000)
+    assert legend_of(app) > 0, "the picture stays the same while a run is live"
+    for _ in range(100):
+        app = chosen(app, "dot product")
+        if notes_of(app):
+            break
+        time.sleep(0.05)
+    assert "Training here: no attention, 64 numbers in the context, seed 0" in (
+        notes_of(app)
+    )
+    assert "not tested yet" in notes_of(app)
+    assert "dashed" not in notes_of(app)
+    app = button_of(app).click().run()
+    assert "set its own settings again to go on with it" in notes_of(app)
+    assert button_of(chosen(app, "none")).label == "Go on"
+
+
+def test_a_finished_run_is_told_without_so_far(monkeypatch):
+    app = trained_for(monkeypatch, 8)
+    for _ in range(200):
+        if button_of(app).label == "Train one here again":
+            break
+        time.sleep(0.1)
+        app.run()
+    assert "Run here, whole strings right: " in text_of(app)
+    assert "so far" not in text_of(app)
+    app = chosen(app, "dot product")
+    assert "The dashed line is that run." in notes_of(app)
+    assert "is stopped" not in notes_of(app)
 
 
 def test_with_attention_a_changed_state_moves_outputs():
@@ -190,6 +268,21 @@ def test_a_hostile_address_never_gives_an_exception(view):
     assert_sound(app)
     app = open_bottleneck(view=view, step="1e999", position="-5", context="", seed=-1)
     assert not app.exception
+
+
+def test_an_experiment_shows_the_same_whatever_was_set_before():
+    odd = {
+        "source": "zebra", "cut": 2, "attention": "dot product", "score": "dot product",
+        "changed": "dot product", "position": 3, "how": "scaled", "factor": -2.0,
+        "step": 3,
+    }  # fmt: skip
+    for number, settings in enumerate(bottleneck_view.EXPERIMENTS.values()):
+        shown = []
+        for before in ({}, odd):
+            app = open_bottleneck(view=settings["view"], **before)
+            app.button(f"bottleneck_try_{number}").click().run()
+            shown.append(text_of(app))
+        assert shown[0] == shown[1]
 
 
 def test_every_experiment_sets_the_controls_and_shows_a_sound_page():

@@ -6,9 +6,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import shipped_seq2seq, translation_run, translation_story
+from core.charts import stack_diagram
 from core.decoding_walk import position_loss, walk_decoding
 from core.text_tasks import TASKS
-from pages._ui import catalogue, s2s_view
+from pages._ui import catalogue, s2s_stack, s2s_view
 from tests.test_page_marker_task import press, text, wait_for
 from tests.test_pages import assert_sound, open_page
 
@@ -70,9 +71,43 @@ def test_the_shipped_model_of_a_task_answers_its_example(name):
 
 def test_the_parts_of_the_stack_are_walked_one_by_one():
     app = press(open_s2s(), "Part after")
-    assert titles(app)[1] == "Target: after decoder layer 2"
-    app = press(press(app, "Part after"), "Part after")
-    assert titles(app)[1] == "Softmax: the next token"
+    wanted = (
+        "Target: cross-attention + shortcut, decoder layer 2",
+        "Target: LayerNorm of feed-forward, decoder layer 2",
+        "Target: feed-forward, decoder layer 2",
+        "Target: after decoder layer 2",
+        "Target: last LayerNorm",
+        "Linear layer: logits",
+        "Softmax: the next token",
+    )
+    for title in wanted:
+        assert titles(app)[1] == title
+        if title != wanted[-1]:
+            app = press(app, "Part after")
+    assert next(b for b in app.button if b.label == "Part after").disabled
+
+
+@pytest.mark.parametrize(
+    ("part", "title"),
+    [
+        ("Encoder: after the layer", "Source: after encoder layer 2"),
+        ("Encoder: feed-forward", "Source: feed-forward, encoder layer 2"),
+        ("Source: tokens", "Source: rows of the embedding table"),
+        (
+            "Decoder: feed-forward + shortcut",
+            "Layer 2, mean of 4 heads: cross-attention",
+        ),
+    ],
+)
+def test_an_address_opens_its_part_where_the_model_has_it(part, title):
+    app = open_s2s(s2s_part=part)  # the last sum leaves the layer under pre-norm
+    assert titles(app)[1] == title
+
+
+def test_every_place_of_the_diagram_has_its_name_in_the_menu():
+    both = {*stack_diagram.places(True), *stack_diagram.places(False)}
+    assert set(s2s_stack.PARTS) == both
+    assert len(set(s2s_stack.PARTS.values())) == len(both)
 
 
 def test_decoding_steps_from_token_to_token():
@@ -91,11 +126,37 @@ def test_the_experiment_with_one_letter_twice_shows_a_wrong_answer():
     assert "Right would be 'a'" in text(app)
 
 
+def test_the_experiment_on_the_beam_shows_a_likelier_answer_that_is_right():
+    words = "Sort, six times g: greedy decoding writes one too many; what does a beam"
+    app = press(open_s2s(), f"{words} find?")
+    assert_sound(app)
+    shown = text(app)
+    assert "it answers 'ggggggg', which is wrong: first at step 7" in shown
+    assert "The beam ends with 'gggggg', which is right" in shown
+    assert "What a beam of 4 holds after step 7 of its" in shown
+    assert "| gggggg\u00a0</s> |" in shown
+
+
+def test_the_hint_of_dates_says_how_slashed_ones_were_trained():
+    app = open_s2s(s2s_view.DECODE, s2s_task="dates")
+    hint = app.text_input(key="s2s_dates_text").help
+    assert "04/03/1998 (the day first; trained with two digits each)" in hint
+    drawn = TASKS["dates"].pairs(400, seed=1)
+    slashed = [
+        source for source in map("".join, (p.source for p in drawn)) if "/" in source
+    ]
+    assert slashed
+    assert all(source[2] == source[5] == "/" for source in slashed)
+
+
 def test_teacher_forcing_feeds_the_true_tokens():
     app = open_s2s(s2s_view.DECODE, s2s_task="numbers", s2s_forced="true")
-    assert "Fed the true tokens it answers '3 1 2'" in text(app)
+    said = "Fed the true tokens it chooses, step by step, '3 1 2 </s>': right at every"
+    assert said in text(app)
+    assert "Beam and greedy decoding are always fed their own tokens" in text(app)
     app.toggle(key="s2s_forced").set_value(False).run()
     assert "Fed its own tokens it answers '3 1 2'" in text(app)
+    assert "always fed their own tokens" not in text(app)
 
 
 def test_the_loss_shown_is_the_cross_entropy_of_the_position():
@@ -157,6 +218,7 @@ def test_the_view_train_opens_on_the_shipped_curve_and_the_schedules():
     shown = text(app)
     assert "Grey: the shipped run" in shown
     assert "Schedule: warm-up then" in shown
+    assert "Grey: dotted, warm-up then constant; dash-dotted, warm-up then" in shown
     assert "Learning rate" in titles(app)
 
 
@@ -167,6 +229,9 @@ def test_a_run_trains_stays_while_other_views_are_open_and_lends_its_weights():
     shown = text(app)
     assert "of 256 held-out sources answered right in full" in shown
     assert "After step 50:" in shown
+    assert "Grey: the shipped run, " in shown  # it stays, to be compared with
+    (loss,) = (c for c in app.get("vega_lite_chart") if "Training loss" in c.proto.spec)
+    assert '"domain": [0, 500]' in loss.proto.spec  # the steps of the shipped run
     (drawn,) = (c.proto for c in app.get("vega_lite_chart") if "Rows:" in c.proto.alt)
     rows = drawn.alt.partition("Rows: ")[2].partition(". Columns")[0].split()
     assert rows[-1] == "</s>"  # other words build the map anew, in their own order
@@ -181,4 +246,4 @@ def test_a_run_trains_stays_while_other_views_are_open_and_lends_its_weights():
 
 def test_without_a_run_of_the_task_the_shipped_one_is_shown_and_said_so():
     app = open_s2s(s2s_source="yours")
-    assert "the shipped one is shown" in text(app)
+    assert "The shipped run is shown: no run of yours" in text(app)

@@ -1,13 +1,12 @@
 """The page on attention maps: whose maps, what they give the marker, what moves."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import ablation, influence, influence_story, reading, reading_story, trained
-from pages._ui import catalogue, map_view, reading_off, reading_view
+from pages._ui import catalogue, live_run, map_view, reading_off, reading_view
 from tests.test_page_marker_task import PAGE as MARKER
 from tests.test_page_marker_task import SMALL, press, text, wait_for
 from tests.test_pages import assert_sound, open_page
@@ -186,8 +185,8 @@ def test_a_run_that_answers_no_numbers_is_refused_in_one_sentence(monkeypatch):
     lost = trained.read_shipped()
     weights = {name: values * float("nan") for name, values in lost.weights.items()}
     lost = lost._replace(weights=weights, accuracy=0.532)
-    held = SimpleNamespace(newest_answer=lambda _: lost)
-    monkeypatch.setattr(reading_view.leases, "find", lambda _: held)
+    own = live_run.Own(lost, "")
+    monkeypatch.setattr(live_run, "own_weights", lambda *_: own)
     app = open_page(PAGE, reading_source="yours", reading_view=reading_view.OFF)
     (refusal,) = app.error
     assert "no longer made of numbers" in refusal.value
@@ -266,7 +265,7 @@ def test_a_readout_that_may_read_no_input_is_said_to_be_such():
 
 def test_without_a_run_of_the_visitor_the_shipped_one_is_shown_and_said_to_be():
     shown = text(open_reading(reading_source="yours"))
-    assert "This tab has no run of yours that has trained and rests" in shown
+    assert "The shipped run is shown: no run of yours has trained here" in shown
     assert "Shipped run" in shown
 
 

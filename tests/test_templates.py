@@ -71,7 +71,26 @@ def test_every_shape_of_a_run_follows_from_its_lengths(name):
     assert shapes["decoder_map"] == (2, target, target)
     assert shapes["cross_map"] == (2, target, source)
     assert shapes["target"] == (target,)
-    assert shapes["linear"] == (target, 3 + len(set(run(name, patch_side=56).target)))
+    words = {*TEMPLATES[name].source_tokens, *TEMPLATES[name].target_tokens}
+    assert shapes["linear"] == (target, 3 + len(words))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vocabulary_stays_at_every_length_and_is_no_other_number_shown(name):
+    template = TEMPLATES[name]
+    lengths = len(template.source_tokens), len(template.target_tokens)
+    sizes = {"d_model": 64, "num_heads": 4}
+    whole, least = run(name, *lengths, **sizes), run(name, 1, 1, **sizes)
+    size = whole.shapes["linear"][-1]
+    assert least.shapes["linear"] == (2, size)
+    ends = ("linear", "softmax")
+    others = {n for at, s in whole.shapes.items() if at not in ends for n in s}
+    assert size not in others
+    told = " ".join(story.vocabulary_lines(whole))
+    assert told.startswith(f"V = {size} tokens of the vocabulary: all words of source")
+    assert told.endswith("<pad>, <s>, </s>.")
+    nodes, _ = story.template_diagram(whole, num_layers=1, norm_first=True)
+    assert set(story.vocabulary_lines(whole)) < {node.detail for node in nodes}
 
 
 @pytest.mark.parametrize("side", PATCH_SIDES)

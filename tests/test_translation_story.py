@@ -1,16 +1,13 @@
 """Sentences on an encoder-decoder: their numbers come from the tensors."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 
-from core import marker_story, stack_walk, translation_run, translation_story
-from core.decoding import Hypothesis
+from core import translation_story
 from core.decoding_walk import feed_another, position_loss, walk_decoding
 from core.encoder_decoder import EncoderDecoderConfig, EncoderDecoderTransformer
-from core.seq2seq_training import Sample, Seq2SeqConfig, Seq2SeqRecord, preset
 from core.text_tasks import letter_task
 
 TASK = letter_task("reverse", max_length=6)
@@ -42,46 +39,48 @@ def test_a_repeated_token_counts_all_its_places_and_a_missing_one_none():
     none = translation_story.spread_of(weights, ["a", "b", "a"], ["x", "</s>"])
     assert none.on_same is None
     assert "lies on it" not in translation_story.spread_sentence("m", none, 3)
+    said = translation_story.spread_sentence("m", spread, 3)
+    assert said.endswith("75.0\u00a0% of the weight lies on it and on equal tokens.")
+    once = translation_story.spread_of(weights, ["a", "b", "a"], ["b", "</s>"])
+    said = translation_story.spread_sentence("m", once, 3)
+    assert said.endswith("25.0\u00a0% of the weight lies on it.")
+
+
+def test_over_one_key_there_is_no_entropy_and_no_even_spread_to_tell():
+    weights = torch.tensor([[1.0], [1.0000001]])
+    spread = translation_story.spread_of(weights, ["a"], ["a", "</s>"])
+    said = [
+        translation_story.spread_sentence("m", spread, 1),
+        translation_story.mean_entropy_sentence("m", weights),
+        translation_story.row_sentence("m", weights[0], ["a"]),
+    ]
+    for sentence in said:
+        assert "there is one key alone" in sentence
+        assert "keys" not in sentence
+    assert [f"{bits:.2f}" for bits in spread.entropies.tolist()] == ["0.00", "0.00"]
 
 
 def test_shares_never_round_to_none_or_all():
     said = [translation_story.percent(s) for s in (0, 1e-5, 0.5, 0.99999, 1)]
-    assert said == ["0 %", "<0.1 %", "50.0 %", ">99.9 %", "100 %"]
+    wanted = ["0 %", "<0.1 %", "50.0 %", ">99.9 %", "100 %"]
+    assert said == [words.replace(" ", "\u00a0") for words in wanted]
 
 
-def test_an_answer_tells_where_it_goes_wrong_first():
-    _, seen = walk(forced=False)
-    said = translation_story.answer_sentence(seen, TASK.target, "")
-    assert f"which is wrong: first at step {seen.first_wrong + 1}" in said
-    right = seen._replace(true=seen.chosen)
-    steps = tuple(
-        s._replace(true=t) for s, t in zip(seen.steps, seen.chosen, strict=True)
-    )
-    right = right._replace(steps=steps)
-    said = translation_story.answer_sentence(right, TASK.target, "")
-    assert "which is right" in said
-    assert f"Least sure at step {right.least_sure + 1}" in said
-
-
-def test_the_table_of_a_beam_names_right_wrong_and_greedy_hypotheses():
-    _, seen = walk(forced=False)
-    true = Hypothesis(seen.true, -0.5, ended=True)
-    start = Hypothesis(seen.true[:2], -0.25, ended=False)
-    greedy = Hypothesis(seen.chosen[:2], -1.0, ended=False)
-    rows = translation_story.beam_rows([start, true, greedy], TASK.target, "", seen)
-    assert rows[0] == ("1", "ac…", "−0.25", "right so far")
-    assert rows[1] == ("2", "acba", "−0.5", "right")
-    assert rows[2][3] == "wrong, greedy's"
+def value_of(words: str) -> float:
+    return float(words.replace("−", "-"))
 
 
 def test_the_parts_of_a_loss_add_up_in_the_table():
     loss = position_loss(torch.arange(7.0), 5, 0.2)
     rows = translation_story.loss_rows(loss, [6, 5], letter_task("copy").target)
     *shown, others, whole = rows
-    assert others[0] == "5 others"
-    parts = [float(row[3]) for row in (*shown, others)]
-    assert sum(parts) == pytest.approx(float(whole[3]), rel=1e-2)
-    assert float(whole[3]) == pytest.approx(loss.cross_entropy, rel=1e-2)
+    assert others[0] == "5\u00a0others"
+    parts = [value_of(row[3]) for row in (*shown, others)]
+    assert sum(parts) == pytest.approx(value_of(whole[3]), rel=1e-2)
+    assert value_of(whole[3]) == pytest.approx(loss.cross_entropy, rel=1e-2)
+    few = position_loss(torch.arange(4.0), 3)
+    rows = translation_story.loss_rows(few, [3, 2, 1], letter_task("copy").target)
+    assert rows[-2][0] == "1\u00a0other"
 
 
 def test_the_loss_of_a_one_hot_target_has_no_entropy_and_says_so():
@@ -93,6 +92,49 @@ def test_the_loss_of_a_one_hot_target_has_no_entropy_and_says_so():
     smooth = position_loss(torch.arange(7.0), 5, 0.2)
     said = translation_story.loss_sentence(smooth, 5, TASK.target)
     assert "no model gets below the entropy" in said
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (-0.742, "−0.742"),
+        (-2.8e-5, "−2.80e−05"),
+        (6.79e-4, "6.79e−04"),
+        (-0.0011, "−0.0011"),
+        (8.31e-5, "8.31e−05"),
+        (-0.0, "0"),
+        (-math.inf, "−inf"),
+    ],
+)
+def test_numbers_have_one_kind_of_minus_and_0_has_none(value, words):
+    assert translation_story.number(value) == words
+
+
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (1.0, "1"),
+        (0.25, "0.25"),
+        (0.9995, "1\u00a0−\u00a05.00e−04"),
+        (0.9999169, "1\u00a0−\u00a08.31e−05"),
+    ],
+)
+def test_a_probability_near_1_tells_what_it_lacks(p, words):
+    assert translation_story.probability(math.log(p)) == words
+
+
+def test_the_loss_of_a_sure_position_is_told_in_one_kind_of_number():
+    loss = position_loss(torch.tensor([0.0, 0.0, 0.0, 10.5]), 3)
+    said = translation_story.loss_sentence(loss, 3, TASK.target)
+    missing = translation_story.number(loss.cross_entropy)
+    assert f"p('a') = 1\u00a0−\u00a0{missing}, so −ln p = {missing} nats" in said
+    assert "-" not in said.replace("cross-entropy", "").replace("one-hot", "")
+
+
+def test_one_of_something_is_told_in_the_singular():
+    assert translation_story.counted(1, "step") == "1 step"
+    assert translation_story.counted(0, "step") == "0 steps"
+    assert translation_story.counted(1200, "step") == "1,200 steps"
 
 
 def test_the_answer_of_the_question_follows_what_moved():
@@ -107,85 +149,9 @@ def test_the_answer_of_the_question_follows_what_moved():
     assert translation_story.moved_answer(none) == 3
 
 
-@pytest.mark.parametrize("part", ["cross_attention", "decoder_attention"])
-def test_a_map_of_a_head_stands_beside_its_labels(part):
-    _, seen = walk()
-    panel = stack_walk.panel_of(seen, TASK, part, 2, 3)
-    maps = {"cross_attention": "cross_maps", "decoder_attention": "self_maps"}
-    wanted = getattr(seen.explained, maps[part])[1][0, 2]
-    assert torch.equal(panel.matrix, wanted)
-    assert len(set(panel.rows)) == len(panel.rows) == panel.matrix.shape[0]
-    assert len(set(panel.columns)) == len(panel.columns) == panel.matrix.shape[1]
-    assert panel.title.startswith("Layer 2, head 3")
-
-
-def test_the_shapes_of_the_stack_are_those_of_the_tensors():
-    _, seen = walk()
-    shapes = stack_walk.shapes_of(seen)
-    assert shapes["memory"] == (4, 12)
-    assert shapes["cross_map"] == (3, 5, 4)
-    assert shapes["encoder_map"] == (3, 4, 4)
-    assert shapes["softmax"] == (5, len(TASK.target))
-
-
-@pytest.mark.parametrize("part", ["memory", "linear", "softmax", "target_embedded"])
-def test_a_part_that_is_no_map_shows_its_own_tensor(part):
-    _, seen = walk()
-    panel = stack_walk.panel_of(seen, TASK, part, 1, 0)
-    tensors = {
-        "memory": seen.explained.memory.states[0],
-        "linear": seen.explained.logits[0],
-        "softmax": seen.explained.logits[0].softmax(-1),
-        "target_embedded": seen.explained.target_embedded[0],
-    }
-    torch.testing.assert_close(panel.matrix, tensors[part])
-
-
-def test_a_run_tells_loss_exact_match_and_tokens():
-    config = Seq2SeqConfig()
-    records = [
-        Seq2SeqRecord(1, 1, 3.2, 1e-5, 1.0, 0.5, 0.25),
-        Seq2SeqRecord(2, 1, 3.1, 2e-5, 1.0, None, None),
-    ]
-    said = translation_run.progress_sentence(records, config, TASK)
-    assert "Step 2: loss 3.100" in said
-    assert "at step 1 25.0 % of 256" in said
-    assert translation_run.token_points(records) == [(1, 50.0)]
-    broken = [*records, Seq2SeqRecord(3, 1, math.nan, 2e-5, 1.0, None, None)]
-    assert marker_story.failing_step(broken) == 3
-
-
-def test_a_run_is_named_by_what_differs_from_its_preset():
-    config = preset("numbers", norm_first=False, seed=4)
-    assert translation_run.run_label(config) == "numbers, pre-norm False, seed 4"
-    other = replace(config, max_steps=100)
-    steps = f"steps {config.max_steps} here, 100 there"
-    assert translation_run.differences(config, other) == steps
-
-
-def test_the_schedules_are_those_the_trainer_takes():
-    config = Seq2SeqConfig(warmup_steps=10, max_steps=40)
-    curves = translation_run.schedules(config)
-    for name, points in curves.items():
-        taken = replace(config, schedule=name)
-        assert all(rate == taken.rate_at(step) for step, rate in points)
-        assert max(rate for _, rate in points) == config.learning_rate
-        assert points[-1][0] == 40
-
-
-def test_samples_without_an_end_are_marked_and_counted():
-    samples = [
-        Sample(("a", "b"), ("b", "a"), right=True, ended=True),
-        Sample(("a", "b"), ("b", "b"), right=False, ended=False),
-    ]
-    rows = translation_run.sample_rows(samples, TASK)
-    assert rows == [("ab", "ba", "right"), ("ab", "bb …", "wrong")]
-    assert "1 of 2" in translation_run.samples_sentence(samples, 7)
-
-
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(1.0, "1"), (0.9997, ">0.999"), (0.9994, "0.999"), (0.0, "0"), (2e-5, "2e-05")],
+    [(1.0, "1"), (0.9997, ">0.999"), (0.9994, "0.999"), (0.0, "0"), (2e-5, "2.00e−05")],
 )
 def test_only_all_of_the_probability_is_written_as_1(value, words):
     assert translation_story.share(value) == words

@@ -85,15 +85,19 @@ def movement(
     frame: pd.DataFrame,
     *,
     limit: float = 1.0,
+    x_title: str = "position",
     title: str = "How far each output moved",
     height: int = 260,
     dark: bool = False,
 ) -> alt.LayerChart:
-    """Draw how far the output at each position moved; exactly 0 reads "0".
+    """Draw how far the output at each position moved.
+
+    Exactly 0 reads "0"; a number that is not 0 and below 0.0005 reads "<.001".
 
     Args:
         frame: From ``tidy.movement_frame``.
         limit: End of the y axis; it starts at 0.
+        x_title: What the bars stand for.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
@@ -103,7 +107,7 @@ def movement(
     """
     require_number("limit", limit, 1e-12)
     shown = palette(dark)
-    across = alt.X("position:N", sort=None, axis=marks.axis("position", ticks=False))
+    across = alt.X("position:N", sort=None, axis=marks.axis(x_title, ticks=False))
     up = alt.Y(
         "moved:Q",
         scale=marks.number_scale((0.0, limit)),
@@ -117,7 +121,8 @@ def movement(
     )
     number = (
         "datum.moved < 1 && datum.moved >= 0.995 ? '>.99'"
-        " : datum.moved === 0 ? '0' : format(datum.moved, '.2~g')"
+        " : datum.moved === 0 ? '0' : datum.moved < 0.0005 ? '<.001'"
+        " : format(datum.moved, '.2~g')"
     )
     bar = alt.Chart().mark_bar(clip=True, color=shown.right, tooltip={"expr": words})
     text = _numbers(number, field="moved", dark=dark)

@@ -58,6 +58,7 @@ def by_length(
     series: tuple[str, ...],
     x_domain: tuple[float, float],
     y_title: str = "strings right",
+    with_here: bool = True,
     title: str = "Right answers by length",
     height: int = 380,
     dark: bool = False,
@@ -69,13 +70,15 @@ def by_length(
         series: Names of the curves in the order of their colours and point shapes.
         x_domain: Shortest and longest length.
         y_title: What is counted; the axis is a share from 0 to 100 %.
+        with_here: Whether the legend names a run made here.
         title: Title of the picture.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
     """
     shown = palette(dark)
-    names = (*series, HERE)
-    colours = (*shown.series[: len(series)], shown.text)
+    names, colours = series, shown.series[: len(series)]
+    if with_here:
+        names, colours = (*names, HERE), (*colours, shown.text)
     step = 2.0
     across = alt.X(
         "length:Q",

@@ -134,8 +134,8 @@ def diagram(
         # What lies below a box would shine through it.
         _boxes(_IS_BOX, shown, plane, fill=shown.background),
         _boxes(_IS_BOX, shown, plane, fillOpacity=0.2, strokeWidth=1.8, tooltip=_SAYS),
-        _boxes("datum.kind === 'mark'", shown, plane, strokeWidth=3.5, fillOpacity=0),
         *_sums(shown, plane),
+        _boxes("datum.kind === 'mark'", shown, plane, strokeWidth=3.5, fillOpacity=0),
         *_texts(shown, plane),
         *([_clickable(plane)] if clickable else []),
         title=title,

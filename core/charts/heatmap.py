@@ -123,6 +123,10 @@ _ROOM_FOR_NUMBER = "bandwidth('x') > 27 && bandwidth('y') > 13"
 # A gap between cells of a few pixels would wash out their colours.
 _GAP = "bandwidth('x') > 6 && bandwidth('y') > 6 ? 0.5 : 0"
 _COLUMN = "max(bandwidth('x') - 3, 8)"  # room of a column's label
+_SIZES = {  # of labels: "<pad>" must fit over a narrow column
+    "condition": {"test": "datum.label.length > 2", "value": 8.5},
+    "value": 12,
+}
 ROLES = ("", "query", "key", "value")  # whose colour a title can have
 
 
@@ -138,6 +142,7 @@ def heatmap(
     role: str = "",
     row_title: str | None = None,
     framed: bool = False,
+    narrow: bool = False,
     height: int = 380,
     dark: bool = False,
 ) -> alt.LayerChart:
@@ -159,6 +164,8 @@ def heatmap(
         role: "query", "key" or "value" gives the title the colour of that role.
         row_title: Title of the rows, where it is not that of the kind.
         framed: Whether the frame has the column ``marked``; such cells get a frame.
+        narrow: Whether columns are many and few labels are longer than two letters;
+            the long ones are written small, so that all have room.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
@@ -170,7 +177,7 @@ def heatmap(
     require_number("limit", limit, 1e-12)
     what = MATRIX_KINDS[kind]
     what = what._replace(row_title=row_title or what.row_title)
-    x, y = cell_axes(what, every_label=show_values)
+    x, y = cell_axes(what, every_label=show_values, narrow=narrow)
     drawn = [_cells(what, limit=limit, legend=legend, dark=dark).encode(x=x, y=y)]
     maskable = what.row == "query"
     if maskable or show_values:  # thousands of empty texts would slow a dense matrix
@@ -187,15 +194,21 @@ def heatmap(
     return chart
 
 
-def cell_axes(what: MatrixKind, *, every_label: bool = False) -> tuple[alt.X, alt.Y]:
+def cell_axes(
+    what: MatrixKind, *, every_label: bool = False, narrow: bool = False
+) -> tuple[alt.X, alt.Y]:
     """Return the axes of a matrix: a band for each column and for each row.
 
-    With ``every_label`` a column's label is cut where it is wider than the column;
-    else every other label is left out where they would overlap.
+    With ``every_label`` a column's label is cut where it is wider than the column; else
+    every other label is left out where they would overlap. With ``narrow`` long labels
+    are written small.
     """
     plain: dict[str, Any] = {"ticks": False, "domain": False}
     fitted: dict[str, Any] = {"labelOverlap": False, "labelLimit": {"expr": _COLUMN}}
-    x = marks.axis(what.column_title, **plain, **(fitted if every_label else {}))
+    options = fitted if every_label else {}
+    if narrow:
+        options = {**options, "labelFontSize": _SIZES}
+    x = marks.axis(what.column_title, **plain, **options)
     y = marks.axis(what.row_title, **plain)
     return (
         alt.X(f"{what.column}:N", sort=None, axis=x),

@@ -13,6 +13,8 @@ from core.checks import require_choice, require_int
 _LOSS_END = 1.0  # a curve above it leaves the picture
 _ACCURACY_START = 40.0
 _KEPT_DASHES = ([1, 0], [2, 2], [8, 3], [8, 3, 2, 3], [4, 2], [12, 4])
+# Kept runs beside named curves, which are solid and dotted.
+_OTHER_DASHES = ([8, 3], [8, 3, 2, 3], [4, 2], [12, 4], [12, 3, 2, 3, 2, 3])
 
 
 def live_curves(
@@ -22,7 +24,9 @@ def live_curves(
     max_steps: int = 1000,
     ends: tuple[float, float] | None = None,
     level: tuple[float, str] | None = None,
+    named: tuple[tuple[str, str], ...] = (),
     title: str | None = None,
+    y_title: str | None = None,
     height: int = 240,
     dark: bool = False,
 ) -> alt.LayerChart:
@@ -31,15 +35,21 @@ def live_curves(
     The current run is solid, runs kept for comparison are thin and grey, each with a
     dash of its own and its name in the picture. Of a task of two classes a dashed line
     marks the loss of always answering ``p = 1/2``, ``ln 2 = 0.693``, and an accuracy of
-    50 %. A cross stands at a step that could not be taken.
+    50 %. A cross stands at a step that could not be taken. Words stand before the lines
+    that cross them.
 
     Args:
         frame: From ``records.live_frame``; accuracy in percent.
         kind: "loss" or "accuracy".
         max_steps: End of the step axis.
-        ends: Ends of the y axis of another task, which has its own ``level``.
+        ends: Ends of the y axis of another task, which has its own ``level``. Its
+            accuracy may run anywhere, so kept runs are named in the picture of its
+            loss, with the same dashes, and when pointed at.
         level: A value of that task to compare with, and its words; None draws none.
+        named: Roles with their words, for a row of names above the picture: "current",
+            "part", dotted, another measure of the current run, and "shipped", grey.
         title: Title of the picture in place of the usual one.
+        y_title: Title of the y axis in place of the usual one, with its unit.
         height: Height in pixels, title and axes counted in.
         dark: Whether the theme is dark.
 
@@ -62,43 +72,92 @@ def live_curves(
     up = alt.Y(
         "value:Q",
         scale=marks.number_scale(ends or usual_ends, padding=3),
-        axis=marks.axis(unit),
+        axis=marks.axis(y_title or unit),
     )
-    names_at = "top-left" if kind == "accuracy" else "bottom-left"
-    if ends is not None:  # where the curve of such a task does not go
-        names_at = "bottom-right" if kind == "accuracy" else "top-right"
-    below = 26 if names_at == "top-right" else 4  # the words of a level
-    layers = [*_lines(names_at, below, dark=dark), _points(kind)]
+    scales: Any = (
+        "independent" if named else "shared"
+    )  # of kept runs and of named curves
+    names = _kept_names(kind, own_task=ends is not None, dark=dark)
+    layers = [*_lines(names, named, dark=dark), _points(kind)]
     return marks.layered(
         frame,
         *(layer.encode(x=across, y=up) for layer in layers),
-        *(marks.level(*compared, dark=dark) if compared else ()),
         *marks.chosen("step", "", dark=dark),
+        *(marks.level(*compared, dark=dark) if compared else ()),
         _cross(dark=dark).encode(x=across, y=alt.value("height")),
         title=title or usual,
         height=height,
         dark=dark,
-    )
+    ).resolve_scale(color=scales, strokeDash=scales)
 
 
-def _lines(names_at: Any, offset: int, *, dark: bool) -> list[alt.Chart]:
+def _kept_names(kind: str, *, own_task: bool, dark: bool) -> alt.Legend | None:
+    """Return the names of kept runs, inside, so that no axis moves when one is kept.
+
+    They stand where no curve of a run that learns goes.
+    """
+    names_at: Any = "top-left" if kind == "accuracy" else "bottom-left"
+    offset, limit = 12, 260
+    if own_task:
+        if kind == "accuracy":
+            return None
+        # Below the words of a level, and right of where the curve falls.
+        names_at, offset, limit = "top-right", 30, 170
     shown = palette(dark)
-    kept = marks.rows_where("role", "kept").mark_line(
-        strokeWidth=1.5, color=shown.kept, clip=True
-    )
-    current = marks.rows_where("role", "current").mark_line(
-        strokeWidth=2, color=shown.right, clip=True
-    )
-    names = alt.Legend(  # inside, so that no axis moves when a curve is kept
+    return alt.Legend(
         title=None,
         orient=names_at,
         offset=offset,
         rowPadding=0,
-        labelLimit=260,
+        labelLimit=limit,
+        symbolSize=400,  # long enough to tell dashes
         symbolStrokeColor=shown.kept,
+        symbolStrokeWidth=2,
+        fillColor=shown.background,
+        padding=0,  # so that nothing is seen while it is empty
+        zindex=1,
     )
-    dash = alt.StrokeDash("run:N", scale=alt.Scale(range=_KEPT_DASHES), legend=names)
-    return [kept.encode(strokeDash=dash), current.encode(detail="run:N")]
+
+
+def _lines(
+    names: alt.Legend | None, named: tuple[tuple[str, str], ...], *, dark: bool
+) -> list[alt.Chart]:
+    shown = palette(dark)
+    dashes = alt.Scale(range=_OTHER_DASHES if named else _KEPT_DASHES)
+    kept = marks.rows_where("role", "kept").mark_line(
+        strokeWidth=1.5, color=shown.kept, clip=True
+    )
+    kept = kept.encode(strokeDash=alt.StrokeDash("run:N", scale=dashes, legend=names))
+    if named:
+        return [kept, *_named_lines(named, dark=dark)]
+    current = marks.rows_where("role", "current").mark_line(
+        strokeWidth=2, color=shown.right, clip=True
+    )
+    return [kept, current.encode(detail="run:N")]
+
+
+def _named_lines(named: tuple[tuple[str, str], ...], *, dark: bool) -> list[alt.Chart]:
+    """Return the curves that have a role, with their names in a row above."""
+    shown = palette(dark)
+    looks = {
+        "current": (shown.right, marks.SOLID),
+        "part": (shown.right, [2, 2]),
+        "shipped": (shown.kept, marks.SOLID),
+    }
+    roles = [role for role, _ in named]
+    legend = marks.role_names(dict(named))
+    colours, dashes = zip(*(looks[role] for role in roles), strict=True)
+    rows = alt.Chart().transform_filter(alt.FieldOneOfPredicate("role", roles))
+    line = rows.mark_line(strokeWidth=2, clip=True).encode(
+        detail="run:N",
+        color=alt.Color(
+            "role:N", scale=alt.Scale(domain=roles, range=colours), legend=legend
+        ),
+        strokeDash=alt.StrokeDash(
+            "role:N", scale=alt.Scale(domain=roles, range=dashes), legend=legend
+        ),
+    )
+    return [line]
 
 
 def _cross(*, dark: bool) -> alt.Chart:
@@ -115,11 +174,16 @@ def _points(kind: str) -> alt.Chart:
         f"datum.run + ', step ' + datum.step + ': {kind} '"
         f" + format(datum.value, '.3f'){unit}"
     )
-    return marks.rows_where("role", "current").mark_point(
-        opacity=0,
-        size=80,
-        filled=True,
-        clip=True,
-        aria=False,
-        tooltip={"expr": words},
+    curves = "datum.role !== 'chosen' && datum.role !== 'failed'"
+    return (
+        alt.Chart()
+        .transform_filter(curves)
+        .mark_point(
+            opacity=0,
+            size=80,
+            filled=True,
+            clip=True,
+            aria=False,
+            tooltip={"expr": words},
+        )
     )

@@ -6,6 +6,7 @@ once however many rows there are, and also when there are none yet.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -127,6 +128,26 @@ def legend(symbol: str | None = None, columns: int | None = None) -> alt.Legend:
         labelLimit=240,
         offset=6,
         **options,
+    )
+
+
+def role_names(words: Mapping[str, str]) -> alt.Legend:
+    """Return a row above the picture that names roles of the frame, whatever it holds.
+
+    Args:
+        words: Role -> its words.
+    """
+    pairs = ", ".join(f"'{role}': '{said}'" for role, said in words.items())
+    return alt.Legend(
+        title=None,
+        orient="top",
+        direction="horizontal",
+        offset=4,
+        padding=0,
+        columnPadding=8,
+        symbolSize=250,
+        symbolStrokeWidth=2,
+        labelExpr=f"({{{pairs}}})[datum.value]",
     )
 
 

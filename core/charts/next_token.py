@@ -9,7 +9,8 @@ from core.charts import marks
 from core.charts.palette import palette
 from core.checks import RefusedError
 
-ROLES = ("other", "most probable", "right one")
+ROLES = ("chosen, right", "chosen, wrong", "right, not chosen", "other")
+_TENTHS = [tenth / 10 for tenth in range(11)]
 
 
 def next_token_frame(
@@ -20,8 +21,7 @@ def next_token_frame(
     Args:
         tokens: Labels, all different.
         probabilities: One in [0, 1] a token.
-        roles: One of ``ROLES`` a token; the right one is named where it is not the
-            most probable.
+        roles: One of ``ROLES`` a token.
 
     Returns:
         A frame with the columns ``token, probability, role``.
@@ -62,13 +62,14 @@ def next_token(
     across = alt.X(
         "probability:Q",
         scale=marks.number_scale((0.0, 1.0)),
-        axis=marks.axis("probability", format=".1~f"),
+        axis=marks.axis("probability", values=_TENTHS, format=".1~f"),
     )
     colour = marks.named_colours(
         "role",
         ROLES,
-        colours=(shown.reference, shown.right, shown.wrong),
+        colours=(shown.right, shown.wrong, shown.value, shown.reference),
         symbol="square",
+        columns=2,
     )
     number = marks.number_text("(100 * datum.probability)", 1, whole=100) + " + ' %'"
     words = f"datum.token + ' (' + datum.role + '): ' + {number}"

@@ -39,6 +39,7 @@ def live_frame(
     current: Mapping[str, Points],
     *,
     kept: Mapping[str, Points] | None = None,
+    others: Mapping[str, Mapping[str, Points]] | None = None,
     chosen: int | None = None,
     failed: int | None = None,
     max_points: int = 600,
@@ -47,25 +48,34 @@ def live_frame(
 
     Args:
         current: Name of the run -> (step, value) pairs so far.
-        kept: Name -> pairs of runs kept for comparison.
+        kept: Name -> pairs of runs kept for comparison; one without pairs gets a row
+            without a value, so that each has the same dash in every chart.
+        others: Role -> name -> pairs of further curves, such as "shipped".
         chosen: The step looked at; it gets a row of its own.
         failed: The step that could not be taken; it gets a row of its own, too.
         max_points: Most points a curve may have; longer ones are thinned.
 
     Returns:
         A frame with the columns ``run, role, step, value``; ``role`` is "current",
-        "kept", "chosen" or "failed".
-        It has at least one row, if without a value: reference
-        lines are drawn only where there are rows.
+        "kept", "chosen", "failed" or one of ``others``. It has at least one row, if
+        without a value: reference lines are drawn only where there are rows.
     """
     parts = [
-        *(("kept", name, points) for name, points in (kept or {}).items()),
-        *(("current", name, points) for name, points in current.items()),
+        (role, name, points)
+        for role, curves in (
+            ("kept", kept or {}),
+            *(others or {}).items(),
+            ("current", current),
+        )
+        for name, points in curves.items()
     ]
     rows = [
         (name, role, step, value)
         for role, name, points in parts
         for step, value in thin(points, max_points)
+    ]
+    rows += [
+        (name, "kept", 0, np.nan) for name, points in (kept or {}).items() if not points
     ]
     for role, step in (("chosen", chosen), ("failed", failed)):
         if step is not None:

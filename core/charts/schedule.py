@@ -8,7 +8,22 @@ import pandas as pd
 from core.charts import marks
 from core.charts.palette import palette
 
-_DASHES = [[2, 2], [8, 3], [8, 3, 2, 3], [4, 2], [12, 4]]
+_DASHES = {"dotted": [2, 2], "dashed": [8, 3], "dash-dotted": [8, 3, 2, 3]}
+
+
+def other_lines(series: Sequence[str], chosen: str) -> str:
+    """Return which grey line of the picture is which schedule, as a sentence.
+
+    Args:
+        series: Names of all schedules, at most 3.
+        chosen: Name of the one the run follows.
+    """
+    others = [
+        f"{dash}, {name}"
+        for dash, name in zip(_DASHES, series, strict=False)
+        if name != chosen
+    ]
+    return f"Grey: {'; '.join(others)}."
 
 
 def schedule_frame(
@@ -51,9 +66,12 @@ def schedule(
 ) -> alt.LayerChart:
     """Draw the learning rate against steps; the schedule of the run is solid.
 
+    The others are grey; ``other_lines`` tells which is which.
+
     Args:
         frame: From ``schedule_frame``.
-        series: Names of all schedules; each has its dash while it is not the run's.
+        series: Names of all schedules, at most 3; each has its dash while it is
+            not the run's.
         max_steps: End of the step axis.
         most: End of the axis of the rate.
         title: Title of the picture.
@@ -75,22 +93,24 @@ def schedule(
         "datum.schedule + ', step ' + datum.step + ': rate '"
         " + format(datum.rate, '.3~g')"
     )
-    dashes = alt.Scale(domain=list(series), range=_DASHES[: len(series)])
+    dashes = alt.Scale(domain=list(series), range=[*_DASHES.values()][: len(series)])
     dash = alt.StrokeDash("schedule:N", scale=dashes, legend=None)
-    other = marks.rows_where("role", "other").mark_line(
-        color=shown.kept, strokeWidth=1.5, clip=True
+    names = {"current": "used", "other": "others"}
+    colour = alt.Color(
+        "role:N",
+        scale=alt.Scale(domain=[*names], range=[shown.right, shown.kept]),
+        legend=marks.role_names(names),
     )
-    own = marks.rows_where("role", "current").mark_line(
-        color=shown.right, strokeWidth=2.5, clip=True
-    )
+    other = marks.rows_where("role", "other").mark_line(strokeWidth=1.5, clip=True)
+    own = marks.rows_where("role", "current").mark_line(strokeWidth=2.5, clip=True)
     points = alt.Chart().transform_filter("datum.role !== 'chosen'")
     pointed = points.mark_point(
         opacity=0, size=60, filled=True, clip=True, tooltip={"expr": words}
     )
     return marks.layered(
         frame,
-        other.encode(x=across, y=up, strokeDash=dash),
-        own.encode(x=across, y=up, detail="schedule:N"),
+        other.encode(x=across, y=up, color=colour, strokeDash=dash),
+        own.encode(x=across, y=up, color=colour, detail="schedule:N"),
         pointed.encode(x=across, y=up),
         *marks.chosen("step", "", dark=dark),
         title=title,

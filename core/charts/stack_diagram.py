@@ -35,6 +35,7 @@ _STARTS = {
     "decoder": ("target", "target_embedded"),
 }
 _ENDS = {"encoder": ("memory",), "decoder": ("linear", "softmax")}
+_OPENS = {"encoder_last_norm": "memory"}  # a box that has no tensor of its own
 _MIDDLES = {"encoder": 15.5, "decoder": 66.5}
 _SHORTCUTS_AT = {"encoder": -13.2, "decoder": 13.2}  # from the middle
 _FRAMES = {"encoder": (0.6, 49.0), "decoder": (53.2, 103.6)}
@@ -42,6 +43,7 @@ _MEMORY_AT = 51.0  # where the memory's arrow passes between the columns
 _WIDTH, _HEIGHT = 22.0, 0.66  # of a box
 _DETAIL_GAP = {"encoder": 0.3, "decoder": 2.2}  # the decoder's stand past a shortcut
 _SUM_WIDTH = 2.6  # of the room that the circle of a sum takes
+_SUM_MARK = (4.6, 0.86)  # width and height of the line round a marked sum
 _ROOMS = {"sum": 0.72, "norm": 0.88}  # height a part takes in its column; others 1
 _FRAME_ROOM, _FRAME_END = 0.62, 0.12  # above a frame for its label, and below it
 _NOTE_GAP, _NOTE_ROOM = 1.1, 0.72  # under the memory, and from line to line
@@ -77,8 +79,8 @@ def stack_diagram(
         num_layers: How many layers encoder and decoder have, each.
         norm_first: Whether a LayerNorm stands before each sublayer (pre-norm) or after
             its sum (post-norm).
-        marked: Name in ``PARTS`` of the part with a bold line round it.
-        clickable: Names in ``PARTS`` of the parts that a click names.
+        marked: Name in ``places`` of the part with a bold line round it.
+        clickable: Names in ``places`` of the parts that a click names.
         words: Words instead of a part's own, by its name in ``PARTS``; "encoder" and
             "decoder" name the headings of the two columns.
         notes: At most four lines in the free corner under the memory.
@@ -88,7 +90,7 @@ def stack_diagram(
     """
     require_int("num_layers", num_layers, 1, MOST_LAYERS)
     if marked is not None:
-        require_choice("marked", marked, PARTS)
+        require_choice("marked", marked, places(norm_first))
     said = {name: label for name, (_, label) in PARTS.items()} | dict(words or {})
     nodes: list[Node] = []
     edges: list[Edge] = []
@@ -99,6 +101,18 @@ def stack_diagram(
         edges += _edges_of(side, column)
     nodes += _notes_under(columns["encoder"][-1], notes)
     return nodes, [*edges, _memory_edge(columns)]
+
+
+def places(norm_first: bool) -> list[str]:
+    """Return the names of all boxes and sums, in the order of the computation.
+
+    Beside ``PARTS`` there are "norm of" and "sum of" a sublayer; "encoder_after" and
+    "decoder_after", what leaves a layer: its last sum under pre-norm, its last norm
+    under post-norm; and under pre-norm "decoder_last_norm". The encoder's last norm
+    gives the memory and has no name of its own.
+    """
+    both = (_kinds(side, norm_first) for side in _SUBLAYERS)
+    return [name for kinds in both for name in kinds if name not in _OPENS]
 
 
 def shapes_of(source: Tensor, target_in: Tensor, seen: Explained) -> dict[str, Shape]:
@@ -133,31 +147,41 @@ def shapes_of(source: Tensor, target_in: Tensor, seen: Explained) -> dict[str, S
     return {name: tuple(value.shape[1:]) for name, value in found.items()}
 
 
+def _kinds(side: str, norm_first: bool) -> dict[str, str]:
+    """Return the names of the parts of a column from the top, and their kinds."""
+    kinds = {name: PARTS[name][0] for name in _STARTS[side]}
+    for part in _SUBLAYERS[side]:
+        own, added = (part, PARTS[part][0]), (f"sum of {part}", "sum")
+        norm = (f"norm of {part}", "norm")
+        kinds |= [norm, own, added] if norm_first else [own, added, norm]
+    kinds[f"{side}_after"] = kinds.popitem()[1]
+    if norm_first:
+        kinds[f"{side}_last_norm"] = "norm"
+    return kinds | {name: PARTS[name][0] for name in _ENDS[side]}
+
+
 def _places(side: str, said: Mapping[str, str], norm_first: bool) -> list[_Place]:
     """Return the parts of a column from the top."""
-    names = list(_STARTS[side])
-    for part in _SUBLAYERS[side]:
-        norm, added = f"norm of {part}", f"sum of {part}"
-        names += [norm, part, added] if norm_first else [part, added, norm]
-    names += (["last norm"] if norm_first else []) + list(_ENDS[side])
+    kinds = _kinds(side, norm_first)
+    names = list(kinds)
     first = names[2]
     after = names[2 + 3 * len(_SUBLAYERS[side])]
-    places, top = [], 0.5
-    for name in names:
-        kind, label = _kind_and_label(name, said)
+    found, top = [], 0.5
+    for name, kind in kinds.items():
         top -= _FRAME_ROOM if name == first else _FRAME_END if name == after else 0
         room = _ROOMS.get(kind, 1.0)
-        places.append(_Place(name, kind, label, top - room / 2, top))
+        label = _label(name, kind, said)
+        found.append(_Place(name, kind, label, top - room / 2, top))
         top -= room
-    return places
+    return found
 
 
-def _kind_and_label(name: str, said: Mapping[str, str]) -> tuple[str, str]:
+def _label(name: str, kind: str, said: Mapping[str, str]) -> str:
     if name in PARTS:
-        return PARTS[name][0], said[name]
-    if name.startswith("sum"):
-        return "sum", "+"
-    return "norm", "last LayerNorm" if name == "last norm" else "LayerNorm"
+        return said[name]
+    if kind == "sum":
+        return "+"
+    return "last LayerNorm" if name.endswith("_last_norm") else "LayerNorm"
 
 
 def _frame_of(
@@ -195,11 +219,15 @@ def _nodes_of(
         label = place.label
         if place.name == "memory" and detail:  # its arrow leaves where a detail stands
             label, detail = f"{label} {detail}", ""
-        name = place.name if place.name in clickable else ""
+        opens = _OPENS.get(place.name, place.name)
+        name = opens if opens in clickable else ""
         box = Node(place.kind, middle, place.y, label, "", words, width, _HEIGHT, name)
         nodes.append(box)
         if place.name == marked:
-            nodes.append(box._replace(kind="mark", label="", words="", name=""))
+            mark = box._replace(kind="mark", label="", words="", name="")
+            if place.kind == "sum":  # a line as wide as its room would cross the circle
+                mark = mark._replace(width=_SUM_MARK[0], height=_SUM_MARK[1])
+            nodes.append(mark)
         if detail:
             aside = middle + _WIDTH / 2 + _DETAIL_GAP[side]
             nodes.append(Node("heading", aside, place.y, "", detail, width=0.0))
@@ -242,10 +270,10 @@ def _edges_of(side: str, column: list[_Place]) -> list[Edge]:
         for above, below in pairwise(column)
     ]
     touch = middle + (_SUM_WIDTH / 2 if aside > middle else -_SUM_WIDTH / 2)
-    for place in column:
+    for before, place in pairwise(column):
         if place.kind != "sum":
             continue
-        part = place.name.removeprefix("sum of ")
+        part = before.name
         leaves = max(p.top for p in column if p.name in (part, f"norm of {part}"))
         corners = ((middle, leaves), (aside, leaves), (aside, place.y))
         edges.append(Edge((*corners, (touch, place.y))))
@@ -254,8 +282,8 @@ def _edges_of(side: str, column: list[_Place]) -> list[Edge]:
 
 def _memory_edge(columns: Mapping[str, list[_Place]]) -> Edge:
     """Return the arrow from the memory to the keys and values of cross-attention."""
-    places = {p.name: p for column in columns.values() for p in column}
-    start, end = places["memory"].y, places["cross_attention"].y
+    heights = {p.name: p.y for column in columns.values() for p in column}
+    start, end = heights["memory"], heights["cross_attention"]
     half = _WIDTH / 2
     return Edge(
         (

@@ -3,7 +3,8 @@
 The encoder stands below and reads from left to right; the decoder stands above and
 writes from left to right. Between them lies the context: one vector for all steps, or
 with attention a new one for each step, mixed of all encoder states. It enters the state
-of the step, or passes by it and joins it where the letter is written.
+of the step, or passes by it and joins it where the letter is written. The decoder
+starts from the last encoder state, and one of its own states asks for the mixture.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,10 @@ _SOURCE, _ENCODER, _CONTEXT, _DECODER, _OUTPUT = 0.0, 1.15, 3.15, 4.7, 5.75
 _WIDTH, _HEIGHT = 0.72, 0.62  # of a state
 _CONTEXT_WIDTH = 4.6
 _LEFT = -2.3  # where the names of the rows begin
-_INSET = 0.05  # of the words at a line, to its right
+_TURN = 3.92  # height at which the last encoder state turns to the decoder
+_APART = 0.7  # between what asks and what is read, at the context
+_PIXELS = 900  # width of the plane in a page, about
+_NARROW, _WIDE = 4.5, 8.5  # pixels of a point and of another sign of a weight
 
 
 def x_domain(source: Sequence[str], answer: Sequence[str]) -> tuple[float, float]:
@@ -46,10 +50,12 @@ def two_rnns(
         step: The step of the decoder whose context is drawn, for attention.
         weights: Its weight on each encoder state, (S,); None for a decoder without
             attention, which reads the last state alone.
-        joins_letter: Whether what is read passes the state by and joins its letter.
+        joins_letter: Whether what is read passes the state by and joins its letter;
+            that state asks then, and the one before it if not.
         wrong: Steps of the decoder that get a frame round their letter.
     """
-    middle = x_domain(source, answer)[1] / 2 - 0.3
+    left, right = x_domain(source, answer)
+    middle, pixel = right / 2 - 0.3, (right - left) / _PIXELS
     nodes = [
         *_row(source, _SOURCE, "tokens", "reads"),
         *_states("encoder", len(source), _ENCODER, hidden_size),
@@ -66,10 +72,14 @@ def two_rnns(
     ]
     if weights is None:
         return nodes, [*edges, *_between(len(source) - 1, middle, 0)]
-    read = [edge for at in range(len(source)) for edge in _into(at, middle)]
-    shares = [_share(at, weight) for at, weight in enumerate(weights)]
-    out = _past_state(middle, step) if joins_letter else _out_of(middle, step)
-    return [*nodes, *shares], [*edges, *read, out]
+    shares = [_share(at, weight, pixel) for at, weight in enumerate(weights)]
+    edges += [
+        *(edge for at in range(len(source)) for edge in _into(at, middle)),
+        *_asks(step if joins_letter else step - 1, middle),
+        _past_state(middle, step) if joins_letter else _out_of(middle, step, _APART),
+        _start(len(source) - 1, middle),
+    ]
+    return [*nodes, *shares], edges
 
 
 def _row(letters: Sequence[str], y: float, kind: str, does: str) -> list[Node]:
@@ -114,12 +124,12 @@ def _context(middle: float, size: int, step: int, attends: bool) -> Node:
     return Node("attention", middle, _CONTEXT, label, "", words, _CONTEXT_WIDTH, 0.7)
 
 
-def _share(at: int, weight: float) -> Node:
-    said = f"{percent(weight)} of the context is h{at}".translate(_LOWERED)
-    place = float(at), _ENCODER + 0.64
-    return Node(
-        "heading", place[0] + _INSET, place[1], _short(weight), "", said, _WIDTH
-    )
+def _share(at: int, weight: float, pixel: float) -> Node:
+    """Return a weight in the middle over its state; ``pixel`` is one in units."""
+    said, label = f"{percent(weight)} of the context is h", _short(weight)
+    said += str(at).translate(_LOWERED)
+    width = pixel * sum(_NARROW if sign == "." else _WIDE for sign in label)
+    return Node("heading", float(at), _ENCODER + 0.64, label, "", said, width)
 
 
 def _short(weight: float) -> str:
@@ -152,9 +162,28 @@ def _into(at: int, middle: float, *, low: float = _ENCODER + 0.93) -> list[Edge]
     return [Edge(((float(at), low), (end, _CONTEXT - 0.35)))]
 
 
-def _out_of(middle: float, step: int) -> Edge:
+def _asks(asker: int, middle: float) -> list[Edge]:
+    """Return the line from the state that asks; none before the first of them."""
+    if asker < 0:
+        return []
     half = _CONTEXT_WIDTH / 2 - 0.15
-    start = min(max(float(step), middle - half), middle + half)
+    end = min(max(float(asker), middle - half), middle + half - _APART)
+    return [Edge(((float(asker), _DECODER - _HEIGHT / 2), (end, _CONTEXT + 0.35)))]
+
+
+def _start(last: int, middle: float) -> Edge:
+    """Return the line from the last encoder state, round the context, to the first."""
+    side = max(last + 0.5, middle + _CONTEXT_WIDTH / 2 + 0.25)
+    under = -_WIDTH / 4  # what is read enters in the middle
+    corners = (side, _ENCODER), (side, _TURN), (under, _TURN)
+    return Edge(
+        ((last + _WIDTH / 2, _ENCODER), *corners, (under, _DECODER - _HEIGHT / 2))
+    )
+
+
+def _out_of(middle: float, step: int, inset: float = 0.0) -> Edge:
+    half = _CONTEXT_WIDTH / 2 - 0.15
+    start = min(max(float(step), middle - half + inset), middle + half)
     return Edge(((start, _CONTEXT + 0.35), (float(step), _DECODER - _HEIGHT / 2)))
 
 
@@ -162,7 +191,7 @@ def _past_state(middle: float, step: int) -> Edge:
     """Return the line from the context, past the state of a step, to its letter."""
     half = _CONTEXT_WIDTH / 2 - 0.15
     beside = step + 0.5
-    start = min(max(beside, middle - half), middle + half)
+    start = min(max(beside, middle - half + _APART), middle + half)
     corners = (
         (start, _CONTEXT + 0.35),
         (beside, _DECODER - _HEIGHT / 2 - 0.25),

@@ -16,30 +16,32 @@ _ALT = (
     "Share of right answers against the length of the source, a thin line a seed and a "
     "thick one their median. The sentences below give the numbers."
 )
-_AHEAD = (
-    "About half a minute of computing on this server, a minute with additive "
-    "attention; in turns with other runs."
-)
+_AHEAD = {
+    "length": "About half a minute of computing on this server, a minute with additive "
+    "attention; in turns with other runs.",
+    "context": "About half a minute of computing on this server, in turns with other "
+    "runs.",
+}
 _WHOLE = (
     "64 numbers are the last state itself; fewer are squeezed out of it by one linear "
     "layer and widened again by another."
 )
 CHOICES = [
     parts.Choice(
-        "Up to 16 letters, the longest in training",
+        "Up to 16, the longest in training",
         "Training shows such strings, but one vector of the same size has to hold "
         "twice as many letters as at 8.",
     ),
     parts.Choice(
-        "Up to somewhere from 8 to 14 letters",
+        "Up to 8, 10, 12 or 14",
         "One vector of 64 numbers carries fewer letters than that after this training.",
     ),
     parts.Choice(
-        "Up to somewhere below 8 letters",
+        "Up to 2, 4 or 6",
         "The vector carries more letters than that after this training.",
     ),
     parts.Choice(
-        "At no length: it needs attention to write anything",
+        "At none of them: it needs attention to write anything",
         "The last state does reach the decoder, and short strings fit in it.",
     ),
 ]
@@ -86,7 +88,8 @@ def predict() -> None:
     parts.predict(
         "bottleneck_reach",
         "Trained on 2 to 16 letters with 64 numbers between the networks and no "
-        "attention: up to which length are at least half of new strings right?",
+        "attention, tested at 2, 4, … 16 letters: up to which of these lengths are at "
+        "least half of new strings right?",
         CHOICES,
         bottleneck_story.right_band(runs),
         parts.plain(bottleneck_story.reach_sentence(runs)),
@@ -105,12 +108,10 @@ def _draw(
         lambda config: measuring.Measurement(bottleneck.watch(config), config.total),
         total=lambda config: config.total,
         label="Train one here",
-        ahead=_AHEAD,
+        ahead=_AHEAD[part],
         unit="training steps and tests",
         draw=lambda look: _draw_look(part, measure, look),
-        elsewhere=lambda config: (
-            f"Trained here: {_setting(config)}. The dashed line is that run."
-        ),
+        elsewhere=_elsewhere,
     )
     functions = [bottleneck.watch, bottleneck.score_at]
     shapes = {"strings tested": str(bottleneck.NUM_TESTED)}
@@ -122,6 +123,15 @@ def _setting(config: Any) -> str:
 
     name = bottleneck_story.NAMES[config.attention]
     return f"{name}, {config.passed_on} numbers in the context, seed {config.seed}"
+
+
+def _elsewhere(look: Look) -> str:
+    from core import bottleneck
+
+    setting = _setting(look.config)
+    if bottleneck.latest_results(look.records):
+        return f"Trained here: {setting}. The dashed line is that run."
+    return f"Training here: {setting}; not tested yet."
 
 
 def _draw_look(part: str, measure: str, look: Look) -> None:
@@ -145,10 +155,12 @@ def _draw_look(part: str, measure: str, look: Look) -> None:
         y_title=f"{MEASURES[measure]} right",
         title="New strings by length: median of 3 seeds, thin lines single seeds"
         + (", no attention" if narrow else ", hidden size 64"),
+        with_here=look.status.state != "new",
         height=_HEIGHT,
     )
     if here:
-        said = story.here_sentence(here, measure)
+        steps = look.config.max_steps
+        said = story.here_sentence(look.records, measure, max_steps=steps)
         parts.sentence(f"{_setting(look.config).capitalize()}. {said}")
     tell = story.apart_sentence if narrow else story.length_sentence
     parts.sentence(tell(runs, measure))

@@ -28,7 +28,8 @@ _ALL_STATES = (
     "each step: {count} vectors stand ready here, one for each letter."
 )
 _READ_BY = {
-    "additive": "The state before the step asks, and what is read enters the step.",
+    "additive": "The state before the step asks (at step 0 the start), and what is "
+    "read enters the step.",
     "dot": "The state of the step asks, and what is read joins it to write the letter.",
 }
 _SCORES = {
@@ -46,7 +47,8 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "view": "Alignment", "score": "additive", "source": "seventeen",
     },
     "Without attention, set the first state to zeros: what moves?": {
-        "view": "Change a state", "changed": "none", "position": 0, "how": "zeros",
+        "view": "Change a state", "changed": "none", "source": "encoder",
+        "position": 0, "how": "zeros",
     },
 }  # fmt: skip
 
@@ -143,19 +145,19 @@ def answered(shown: Shown) -> Answered:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _answered(attention: str, source: tuple[str, ...]) -> Answered:
-    from core import bottleneck, bottleneck_reading, bottleneck_story
+    from core import bottleneck, bottleneck_answers, bottleneck_reading
     from core.tokens import token_labels
 
     model, origin = bottleneck.read_model(attention)
     task = bottleneck.text_task()
     reading = bottleneck_reading.read_source(model, task, source)
-    outputs = bottleneck_story.output_labels(reading)
+    outputs = bottleneck_answers.output_labels(reading)
     return Answered(model, origin, reading, token_labels(source), outputs)
 
 
 def draw_networks(shown: Shown) -> None:
     """Draw encoder, context and decoder, with what the chosen step reads."""
-    from core import bottleneck, bottleneck_story, charts
+    from core import bottleneck, bottleneck_answers, charts
     from core.charts import two_rnns
     from core.charts.diagram import diagram_frame
 
@@ -181,7 +183,7 @@ def draw_networks(shown: Shown) -> None:
     else:
         said.append(_ALL_STATES.format(count=len(reading.source)))
         said.append(_READ_BY[shown.attention])
-        said.append(bottleneck_story.step_sentence(reading, step))
+        said.append(bottleneck_answers.step_sentence(reading, step))
     parts.picture(
         charts.diagram,
         diagram_frame(nodes, edges),
@@ -198,12 +200,12 @@ def draw_networks(shown: Shown) -> None:
 
 def draw_alignment(shown: Shown) -> None:
     """Draw the weights of every output on every source letter, with its numbers."""
-    from core import bottleneck_story, charts
+    from core import bottleneck_answers, charts
     from core.charts import tidy
 
     seen = answered(shown)
     st.latex(_SCORES[shown.attention])
-    said = [_answer(seen), *bottleneck_story.alignment_sentences(seen.reading)]
+    said = [_answer(seen), *bottleneck_answers.alignment_sentences(seen.reading)]
     parts.picture(
         charts.heatmap,
         tidy.matrix_frame(
@@ -217,7 +219,7 @@ def draw_alignment(shown: Shown) -> None:
         height=HEIGHT - 50,
     )
     with st.expander("Row by row", icon=":material/table_rows:"):
-        rows = bottleneck_story.row_numbers(seen.reading)
+        rows = bottleneck_answers.row_numbers(seen.reading)
         header = ("output", "entropy, bits", "largest weight on", "that weight")
         plain = [tuple(map(parts.plain, row)) for row in rows]
         st.markdown(parts.table(header, plain))
@@ -226,7 +228,7 @@ def draw_alignment(shown: Shown) -> None:
 
 def draw_change(shown: Shown, change: StateChange) -> None:
     """Draw which outputs move when one encoder state is replaced."""
-    from core import bottleneck, bottleneck_reading, bottleneck_story, charts
+    from core import bottleneck, bottleneck_answers, bottleneck_reading, charts
     from core.charts import tidy
 
     seen, task = answered(shown), bottleneck.text_task()
@@ -242,15 +244,16 @@ def draw_change(shown: Shown, change: StateChange) -> None:
         other=other,
     )
     becomes = {"scaled": f"times {change.factor:g}", "zeros": "set to zeros"}
-    done = becomes.get(change.how, f"taken from {task.write(other)}")
-    state = f'State {position} ("{seen.sources[position]}") {done}'
-    said = bottleneck_story.change_sentence(seen.reading, found, state)
+    done = becomes.get(change.how, f'taken from "{task.write(other)}"')
+    said = bottleneck_answers.change_sentence(seen.reading, found, position, done)
+    state = bottleneck_answers.state_words(seen.reading, position, done)
     parts.picture(
         charts.movement,
         tidy.movement_frame(found.moved, seen.outputs),
         key="bottleneck_change",
         caption=f"{_answer(seen)} {said}",
-        title=f"How far each output moves: {state.lower()}",
+        x_title="output",
+        title=f"How far each output moves: {state}",
         height=HEIGHT - 40,
     )
     st.caption(
@@ -267,10 +270,10 @@ def _length(shown: Shown) -> int:
 
 
 def _answer(seen: Answered) -> str:
-    from core import bottleneck, bottleneck_story
+    from core import bottleneck, bottleneck_answers
 
     task = bottleneck.text_task()
-    return bottleneck_story.answer_sentence(seen.reading, task)
+    return bottleneck_answers.answer_sentence(seen.reading, task)
 
 
 def _inside(seen: Answered, view: str) -> None:

@@ -234,14 +234,43 @@ def _hold(page: str, config: Any, make_run: Callable[[Any], Any]) -> HeldRun | N
 def find(page: str) -> HeldRun | None:
     """Return the run of another page, left as it is: parked, or held by that page.
 
-    That of this session, else the one that this browser parked last.
+    That of this session, else the one that this browser parked last; one that has
+    trained goes before one that has not.
     """
     with _lock:
         own = st.session_state.get(_HELD + page)
-        if own is not None:
+        if own is not None and own.run.step_count:
             return own
+        trained = _trained_and_parked(page)
+        if own is not None or trained is not None:
+            return trained or own
         parked = _parked_by_browser(page)
         return parked[-1] if parked else None
+
+
+def is_held_here(held: HeldRun) -> bool:
+    """Return whether this session holds the run, so that it answers questions."""
+    with _lock:
+        own = st.session_state.get(_HELD + held.page)
+        return own is held and held.holder is not None
+
+
+def left_behind(page: str) -> HeldRun | None:
+    """Return the newest parked run of this browser on ``page`` that has trained."""
+    with _lock:
+        return _trained_and_parked(page)
+
+
+def take_up(held: HeldRun) -> None:
+    """Let this session hold a parked run from its next run on, for the one it holds."""
+    lease = _lease(held.page)
+    with _lock:
+        if held not in _parked:  # another tab was faster
+            return
+        if lease.held is not None:
+            lease.held.run.close()
+        lease.held = None
+        st.session_state[_HELD + held.page] = held
 
 
 def turn_to(page: str) -> None:
@@ -278,6 +307,11 @@ def _parked_by_browser(page: str) -> list[HeldRun]:
     wanted = (page, _browser())
     fitting = [held for held in _parked if (held.page, held.browser) == wanted]
     return [] if wanted[1] is None else fitting
+
+
+def _trained_and_parked(page: str) -> HeldRun | None:
+    trained = [held for held in _parked_by_browser(page) if held.run.step_count]
+    return trained[-1] if trained else None
 
 
 def _park(held: HeldRun) -> None:

@@ -14,6 +14,7 @@ REFRESH_SECONDS = 0.5
 MOVING = frozenset({"running", "queued"})
 OVER = frozenset({"finished", "failed"})
 _FIRST_ANSWER_SECONDS = 0.4
+_WEIGHTS_SECONDS = 3.0  # without them the view would show another model
 _MOST_KEPT = 5
 _SCRUBBER_HEIGHT = 90  # pixels, for the bar of a run as for the slider afterwards
 _ICONS = {"running": "play_arrow", "queued": "hourglass", "finished": "flag"}
@@ -23,7 +24,20 @@ _ORDER = ("keep_curve", "forget_kept", "reset", "run", "step_1", "step_10")
 LOST = (
     "The server was restarted or has forgotten this tab: a run that stood here is gone."
 )
+_NONE_TRAINED = "no run of yours has trained here"
 _KEEP_HELP = "Keep this curve in grey and start the next run beside it."
+
+
+class Own(NamedTuple):
+    """What a visitor's own run has learned, or why it is not there.
+
+    Attributes:
+        answer: What ``copied_from`` made of its trainer; None without.
+        reason: Half a sentence on why there is none; empty where there is one.
+    """
+
+    answer: Any | None
+    reason: str
 
 
 class _Button(NamedTuple):
@@ -68,6 +82,36 @@ def buttons(
             "Forget kept", "delete", partial(_forget, held), {}
         )
     _draw_buttons(held, row)
+    offer_left_behind(held, name_of)
+
+
+def offer_left_behind(held: HeldRun, name_of: Callable[[Any], str]) -> None:
+    """Offer a parked run of this browser where the one of this tab has not begun.
+
+    A reload finds a run by its settings alone; where the address had lost them, or a
+    tab was closed, it is found here.
+
+    Args:
+        held: The run held by this tab.
+        name_of: Names a run by its settings.
+    """
+    if held.run.state != "new":
+        return
+    behind = leases.left_behind(held.page)
+    if behind is None:
+        return
+    steps = behind.run.step_count
+    counted = "1 step" if steps == 1 else f"{steps:,} steps"
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.button(
+            "Take up the run left behind",
+            icon=":material/history:",
+            key=f"{held.page}_take_up",
+            on_click=leases.take_up,
+            args=(behind,),
+        )
+        words = f"This browser left one here, after {counted}: {name_of(behind.config)}"
+        st.markdown(f":small[{parts.plain(words)}]")
 
 
 def train(
@@ -101,7 +145,12 @@ def kept_curve(name: str, records: Sequence[Any]) -> Kept:
     return Kept(name, curves, len(records))
 
 
-def ask(held: HeldRun, key: Any, question: Callable[[Any], Any]) -> Any | None:
+def ask(
+    held: HeldRun,
+    key: Any,
+    question: Callable[[Any], Any],
+    seconds: float = _FIRST_ANSWER_SECONDS,
+) -> Any | None:
     """Return the answer of the run's trainer, or None while it is worked out.
 
     An answer that cannot be had is said so.
@@ -110,9 +159,10 @@ def ask(held: HeldRun, key: Any, question: Callable[[Any], Any]) -> Any | None:
         held: The run held by this tab.
         key: What the answer depends on besides the run; an answer is kept until then.
         question: Called with the trainer in the scheduler's thread.
+        seconds: How long the page waits for it.
     """
     try:
-        return held.ask(key, question).result(_FIRST_ANSWER_SECONDS)
+        return held.ask(key, question).result(seconds)
     except NotYet:
         return None
     except (RuntimeError, ValueError) as refusal:
@@ -128,7 +178,10 @@ def at_rest(look: Look) -> bool:
 
 
 def keep_weights(
-    held: HeldRun, copied_from: Callable[[Any], Any], num_parameters: int
+    held: HeldRun,
+    copied_from: Callable[[Any], Any],
+    num_parameters: int,
+    seconds: float = _FIRST_ANSWER_SECONDS,
 ) -> None:
     """Keep a copy of what a resting run has learned, for other views and pages.
 
@@ -138,6 +191,7 @@ def keep_weights(
         held: The run held by this tab.
         copied_from: Copies the weights of its trainer, in the scheduler's thread.
         num_parameters: Number of its parameters.
+        seconds: How long the page waits for them.
     """
     from core.weights_file import MAX_KEPT_PARAMETERS
 
@@ -147,7 +201,46 @@ def keep_weights(
         return
     key = (leases.WEIGHTS, look.status.step_count)
     held.keep_only(key)
-    ask(held, key, copied_from)
+    ask(held, key, copied_from, seconds)
+
+
+def own_weights(
+    page: str, copied_from: Callable[[Any], Any], size_of: Callable[[Any], int]
+) -> Own:
+    """Return what the visitor's run of a page has learned, for another view of it.
+
+    Args:
+        page: Name of the page.
+        copied_from: As in ``keep_weights``.
+        size_of: Number of parameters of a run with these settings.
+    """
+    held = leases.find(page)
+    if held is None:
+        return Own(None, _NONE_TRAINED)
+    look, size = held.look(), size_of(held.config)
+    if leases.is_held_here(held) and look.status.state != "parked":
+        keep_weights(held, copied_from, size, _WEIGHTS_SECONDS)
+    answer = held.newest_answer(leases.WEIGHTS)
+    return Own(answer, "" if answer else _why_none(look, size))
+
+
+def _why_none(look: Look, num_parameters: int) -> str:
+    from core.weights_file import MAX_KEPT_PARAMETERS
+
+    if look.status.state not in MOVING and not look.status.step_count:
+        return _NONE_TRAINED
+    if num_parameters > MAX_KEPT_PARAMETERS:
+        return (
+            f"your run has {num_parameters:,} parameters, and the weights of at most "
+            f"{MAX_KEPT_PARAMETERS:,} are kept for other views"
+        )
+    if look.status.state == "failed" or look.status.let_go:
+        return "the model of your run is gone"
+    if look.status.state == "parked":
+        return "your run was left while it trained; pause it before you leave it"
+    if not at_rest(look):
+        return "your run still trains; pause it to look into it"
+    return "the weights of your run are still being copied; look again in a moment"
 
 
 def is_moving(held: HeldRun) -> bool:

@@ -10,6 +10,10 @@ from pages._ui import leases, live_run, parts
 from pages._ui.leases import HeldRun, Look
 
 _ELSEWHERE = "What stands below was measured with other settings."
+_STOPPED = (
+    "It is stopped: set its own settings again to go on with it; the button starts "
+    "another in its place."
+)
 _ICONS = {"Stop": "stop", "Go on": "play_arrow"}
 
 
@@ -23,7 +27,7 @@ def measured(
     ahead: str,
     draw: Callable[[Look], None],
     unit: str = "steps",
-    elsewhere: Callable[[Any], str] = lambda _: _ELSEWHERE,
+    elsewhere: Callable[[Look], str] = lambda _: _ELSEWHERE,
 ) -> None:
     """Draw a button that measures, a bar of its progress, and what it has brought.
 
@@ -41,7 +45,7 @@ def measured(
         draw: Draws the results so far, of ``look.records`` measured for
             ``look.config``; its charts need an alternative text that never changes.
         unit: What the results are, in the plural, as the progress counts them.
-        elsewhere: Says, of the settings that were measured, that they are not the ones
+        elsewhere: Says, of what was measured so far, that its settings are not the ones
             chosen; ``draw`` decides which it shows.
     """
     make_run = partial(_submit, make, total)
@@ -59,9 +63,8 @@ def measured(
         args=(0, press),
         type="primary",
     )
-    if status.step_count and config not in (None, held.config):
-        parts.note(elsewhere(held.config))
-    live_run.moving_view(held, partial(_view, ahead, unit, draw))
+    other = elsewhere if config not in (None, held.config) else None
+    live_run.moving_view(held, partial(_view, ahead, unit, draw, other))
 
 
 def _submit(
@@ -93,7 +96,28 @@ def _next_move(
     return ("Go on" if status.step_count else label), lambda: held.run.start()
 
 
-def _view(ahead: str, unit: str, draw: Callable[[Look], None], look: Look) -> None:
+def _can_go_on(status: Any) -> bool:
+    moves_or_over = status.state in live_run.MOVING | live_run.OVER
+    return bool(status.step_count) and not (moves_or_over or status.let_go)
+
+
+def _view(
+    ahead: str,
+    unit: str,
+    draw: Callable[[Look], None],
+    elsewhere: Callable[[Look], str] | None,
+    look: Look,
+) -> None:
+    status = look.status
+    with st.container():  # what comes and goes here moves no chart to another place
+        if elsewhere and status.step_count:
+            stopped = f" {_STOPPED}" if _can_go_on(status) else ""
+            parts.note(elsewhere(look) + stopped)
+        _progress(ahead, unit, look)
+    draw(look)
+
+
+def _progress(ahead: str, unit: str, look: Look) -> None:
     status = look.status
     count = f"{status.step_count:,} of {status.max_steps:,} {unit}"
     done = f"{count} · {status.elapsed:.1f} s"
@@ -102,4 +126,3 @@ def _view(ahead: str, unit: str, draw: Callable[[Look], None], look: Look) -> No
     if status.state == "failed":
         parts.refused(status.message)
     st.progress(status.step_count / status.max_steps, text=parts.plain(words))
-    draw(look)

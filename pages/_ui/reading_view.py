@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from pages._ui import leases, parts
+from pages._ui import live_run, parts
 from pages._ui.controls import Controls
 
 VIEWS = ["Rows", "Maps", "Weight against influence", "Switch off", "Several sequences"]
@@ -40,6 +40,7 @@ class Shown(NamedTuple):
     """The model that is read, and the hash by which its results are kept."""
 
     trained: Any
+    reason: str  # why it is not the visitor's own though that was chosen
     key: str
     model: Any
     sound: bool  # whether its answers are numbers
@@ -67,10 +68,15 @@ def pick_model(source: str) -> Shown:
     """
     from core import trained
 
-    held = leases.find("marker_task") if source == "yours" else None
-    own = None if held is None else held.newest_answer(leases.WEIGHTS)
+    own, reason = None, ""
+    if source == "yours":
+        own, reason = live_run.own_weights("marker_task", trained.copied_from, _size_of)
     picked = own or trained.read_shipped()
-    return Shown(picked, picked.key, *_built(picked.key, picked))
+    return Shown(picked, reason, picked.key, *_built(picked.key, picked))
+
+
+def _size_of(config: Any) -> int:
+    return config.model.num_parameters
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -81,16 +87,16 @@ def _built(key: str, _trained: Any) -> tuple[Any, bool]:
     return model, reading.answers_in_numbers(model)
 
 
-def tell(shown: Shown, source: str) -> None:
+def tell(shown: Shown) -> None:
     """Say whose maps these are, and what a reader has to know first."""
     from core import reading_story, trained
 
     own = shown.trained is not trained.read_shipped()
-    if source == "yours" and not own:
+    if shown.reason:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(
-                ":material/info: This tab has no run of yours that has trained and "
-                "rests, so the shipped one is shown."
+                ":material/info: The shipped run is shown: "
+                f"{parts.plain(shown.reason)}."
             )
             st.page_link(
                 "pages/08_marker_task.py", label="Train one", icon=":material/flag:"

@@ -46,7 +46,7 @@ def draw(shown: Shown, chosen: Chosen) -> None:
     with left:
         _draw_distribution(shown, walk, at)
     with right:
-        _draw_beam(shown, chosen.beam, at)
+        _draw_beam(shown, chosen)
     _draw_words(shown, walk, at)
 
 
@@ -84,7 +84,7 @@ def _draw_buttons(at: int, count: int) -> None:
 
 
 def _draw_distribution(shown: Shown, walk: Any, at: int) -> None:
-    from core import charts, translation_story
+    from core import charts, decoding_story
     from core.charts.next_token import next_token_frame
     from core.decoding_walk import most_probable
 
@@ -93,36 +93,40 @@ def _draw_distribution(shown: Shown, walk: Any, at: int) -> None:
     frame = next_token_frame(
         shown.task.target.decode(top),
         [float(step.distribution[token]) for token in top],
-        [translation_story.role_of(token, step) for token in top],
+        [decoding_story.role_of(token, step) for token in top],
     )
     parts.picture(
         charts.next_token,
         frame,
         key="s2s_next",
-        caption=translation_story.step_sentence(walk, at, shown.task.target),
+        caption=decoding_story.step_sentence(walk, at, shown.task.target),
         title=f"The next token, {_BARS} most probable of {len(shown.task.target)}",
         height=330,
     )
 
 
-def _draw_beam(shown: Shown, width: int, at: int) -> None:
-    from core import translation_story
+def _draw_beam(shown: Shown, chosen: Chosen) -> None:
+    from core import decoding_story
 
-    held = _beam(shown.key, shown.source, width, shown.model, shown.task)
+    held = _beam(shown.key, shown.source, chosen.beam, shown.model, shown.task)
     greedy = s2s_view.walk(shown, forced=False)
-    now = held.steps[min(at, len(held.steps) - 1)]
-    st.markdown(f"**What a beam of {width} holds after step {at + 1}**")
-    vocabulary, between = shown.task.target, shown.task.separator
-    rows = translation_story.beam_rows(now, vocabulary, between, greedy)
-    st.markdown(parts.table(["rank", "tokens", "ln p", ""], rows))
-    parts.sentence(translation_story.beam_sentence(held.best, greedy))
+    now = held.steps[min(chosen.step, len(held.steps)) - 1]
+    title = decoding_story.beam_title(chosen.beam, chosen.step, len(held.steps))
+    st.markdown(f"**{title}**")
+    words = shown.task.target, shown.task.separator
+    rows = decoding_story.beam_rows(now, *words, greedy)
+    cells = [[parts.plain(cell) for cell in row] for row in rows]
+    st.markdown(parts.table(["rank", "tokens", "ln p", ""], cells))
+    parts.sentence(decoding_story.beam_sentence(held.best, greedy, *words))
+    if chosen.forced:
+        parts.sentence("Beam and greedy decoding are always fed their own tokens.")
 
 
 def _draw_words(shown: Shown, walk: Any, at: int) -> None:
-    from core import translation_story
+    from core import decoding_story, translation_story
 
     task = shown.task
-    parts.sentence(translation_story.answer_sentence(walk, task.target, task.separator))
+    parts.sentence(decoding_story.answer_sentence(walk, task.target, task.separator))
     last = walk.explained.cross_maps[-1]
     name = translation_story.map_name(
         len(walk.explained.cross_maps), translation_story.MEAN, last.shape[1]

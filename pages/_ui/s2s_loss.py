@@ -36,7 +36,7 @@ def choose(c: Controls, shown: Shown) -> Chosen:
 
 def draw(shown: Shown, chosen: Chosen) -> None:
     """Draw the distribution of one position beside its target, and the sum."""
-    from core import charts, decoding_walk, translation_story
+    from core import charts, decoding_story, decoding_walk, translation_story
     from core.charts.next_token import next_token_frame
 
     walk = s2s_view.walk(shown, forced=True)
@@ -47,12 +47,12 @@ def draw(shown: Shown, chosen: Chosen) -> None:
     top = decoding_walk.most_probable(step, _ROWS)
     said = translation_story.loss_sentence(losses[at], step.true, vocabulary)
     st.markdown(f"**Position {at + 1} of {len(walk.steps)}, fed the true tokens**")
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([4, 3], gap="medium")
     with left:
         frame = next_token_frame(
             vocabulary.decode(top),
             [float(step.distribution[token]) for token in top],
-            [translation_story.role_of(token, step) for token in top],
+            [decoding_story.role_of(token, step) for token in top],
         )
         parts.bare_chart(
             charts.next_token,

@@ -8,20 +8,40 @@ from pages._ui import parts, s2s_view
 from pages._ui.controls import Controls
 from pages._ui.s2s_view import Shown
 
-PARTS = {  # part of the diagram -> its name in the menu
+PARTS = {  # place of the diagram -> its name in the menu
+    "source": "Source: tokens",
     "source_embedded": "Source: embedding + positions",
+    "norm of encoder_attention": "Encoder: LayerNorm of self-attention",
     "encoder_attention": "Encoder: self-attention",
-    "encoder_feed_forward": "Encoder: after the layer",
+    "sum of encoder_attention": "Encoder: self-attention + shortcut",
+    "norm of encoder_feed_forward": "Encoder: LayerNorm of feed-forward",
+    "encoder_feed_forward": "Encoder: feed-forward",
+    "sum of encoder_feed_forward": "Encoder: feed-forward + shortcut",
+    "encoder_after": "Encoder: after the layer",
     "memory": "Memory",
+    "target": "Target: tokens",
     "target_embedded": "Target: embedding + positions",
+    "norm of decoder_attention": "Decoder: LayerNorm of masked self-attention",
     "decoder_attention": "Decoder: masked self-attention",
+    "sum of decoder_attention": "Decoder: masked self-attention + shortcut",
+    "norm of cross_attention": "Decoder: LayerNorm of cross-attention",
     "cross_attention": "Decoder: cross-attention",
-    "decoder_feed_forward": "Decoder: after the layer",
+    "sum of cross_attention": "Decoder: cross-attention + shortcut",
+    "norm of decoder_feed_forward": "Decoder: LayerNorm of feed-forward",
+    "decoder_feed_forward": "Decoder: feed-forward",
+    "sum of decoder_feed_forward": "Decoder: feed-forward + shortcut",
+    "decoder_after": "Decoder: after the layer",
+    "decoder_last_norm": "Decoder: last LayerNorm",
     "linear": "Linear: logits",
     "softmax": "Softmax",
 }
 MAPS = ("encoder_attention", "decoder_attention", "cross_attention")
-_PER_LAYER = (*MAPS, "encoder_feed_forward", "decoder_feed_forward")
+_OUTSIDE = (  # parts that are in no layer
+    "source", "source_embedded", "memory", "target", "target_embedded",
+    "decoder_last_norm", "linear", "softmax",
+)  # fmt: skip
+_SAID_HEIGHT = 68  # three small lines: the diagram below stays where it is
+_MANY = 20  # columns; more of them are narrow
 _FIRST = "cross_attention"
 MOVES = [
     parts.Choice(
@@ -56,7 +76,7 @@ class Chosen(NamedTuple):
 
 def choose(c: Controls, config: Any) -> Chosen:
     """Return which part is looked into, and of which layer and head."""
-    names = list(PARTS)
+    names = _names(config)
     part = c.menu(
         "Part of the stack",
         "part",
@@ -72,7 +92,7 @@ def choose(c: Controls, config: Any) -> Chosen:
             1,
             config.num_layers,
             config.num_layers,
-            disabled=part not in _PER_LAYER,
+            disabled=part in _OUTSIDE,
         ),
         head=c.listed(
             "Head",
@@ -94,10 +114,13 @@ def choose(c: Controls, config: Any) -> Chosen:
 
 def draw(shown: Shown, chosen: Chosen) -> None:
     """Draw the stack with the shapes of this example, and the part looked into."""
+    from core import stack_walk
+
     walk = s2s_view.walk(shown, forced=chosen.forced)
-    _draw_buttons(chosen.part)
+    panel = stack_walk.panel_of(shown.model, walk, shown.task, *chosen[:3])
+    _draw_buttons(chosen.part, _names(shown.model.config), panel.sentences)
     _draw_diagram(shown, walk, chosen)
-    _draw_part(shown, walk, chosen)
+    _draw_part(panel)
 
 
 def predict(shown: Shown) -> None:
@@ -176,11 +199,21 @@ def _open_part(name: str) -> None:
         parts.set_controls("s2s", {"part": name})
 
 
-def _draw_buttons(part: str) -> None:
-    """Offer to walk to the part before and after."""
-    names = list(PARTS)
+def _names(config: Any) -> list[str]:
+    """Return the parts that a model has, in the order of the computation."""
+    from core.charts import stack_diagram
+
+    return stack_diagram.places(config.norm_first)
+
+
+def _draw_buttons(part: str, names: list[str], sentences: list[str]) -> None:
+    """Offer to walk to the part before and after; say what the part's numbers are.
+
+    The sentences stand over the diagram, for a click there must change what is seen.
+    """
     at = names.index(part)
-    with st.container(horizontal=True, gap="small"):
+    left, right = st.columns([1, 2], gap="small", vertical_alignment="center")
+    with left.container(horizontal=True, gap="small"):
         for label, to, icon in (
             ("Part before", at - 1, "arrow_back"),
             ("Part after", at + 1, "arrow_forward"),
@@ -193,14 +226,17 @@ def _draw_buttons(part: str) -> None:
                 on_click=parts.set_controls,
                 args=("s2s", {"part": names[min(max(to, 0), len(names) - 1)]}),
             )
+    said = parts.plain(" ".join(sentences))
+    with right.container(
+        height=_SAID_HEIGHT, border=False, vertical_alignment="center"
+    ):
+        st.markdown(f":small[{said}]")
 
 
-def _draw_part(shown: Shown, walk: Any, chosen: Chosen) -> None:
-    from core import charts, stack_walk
+def _draw_part(panel: Any) -> None:
+    from core import charts
     from core.charts import tidy
 
-    task = shown.task
-    panel = stack_walk.panel_of(walk, task, *chosen[:3])
     frame = tidy.matrix_frame(
         panel.matrix,
         kind=panel.kind,
@@ -218,8 +254,7 @@ def _draw_part(shown: Shown, walk: Any, chosen: Chosen) -> None:
         title=panel.title,
         limit=panel.limit,
         show_values=panel.numbers,
+        narrow=panel.kind in ("logit", "probability") and len(panel.columns) > _MANY,
         row_title=panel.row_title,
         height=360,
     )
-    for sentence in panel.sentences:
-        parts.sentence(sentence)

@@ -20,6 +20,8 @@ _DROPOUT = [0.0, 0.05, 0.1, 0.2, 0.3]
 _TARGETS = {"off": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
 _SNAPSHOT_EVERY = 50
 _NORMS = ["pre-norm", "post-norm"]
+_NAMED = (("current", "this run"), ("shipped", "shipped run"))
+_NAMED_RIGHT = (("current", "this run"), ("part", "its tokens"), ("shipped", "shipped"))
 # Constant, for Streamlit builds a chart anew where its alternative text changes.
 _ALT = {
     "loss": "Training loss against steps; the sentence below gives its numbers",
@@ -166,7 +168,10 @@ def _draw_buttons(held: HeldRun, config: Any | None) -> None:
 def _draw_run(held: HeldRun, look: Look) -> None:
     from core import translation_run
 
-    live_run.status_line(look, translation_run.estimate_sentence(look.config))
+    status = look.status._replace(message=translation_run.status_words(look.status))
+    live_run.status_line(
+        look._replace(status=status), translation_run.estimate_sentence(look.config)
+    )
     sound = [s for s in look.snapshots if translation_run.is_sound(s.content)]
     shown = live_run.scrubber(held.page, look._replace(snapshots=sound))
     back = shown is not None and shown.step != sound[-1].step
@@ -180,26 +185,36 @@ def _draw_curves(look: Look, step: int | None) -> None:
     from core.charts.records import live_frame, record_points
 
     config, records = look.config, look.records
-    before = _shipped(config.task) if not records else None
+    shipped = _shipped(config.task)
     task = config.text_task
     most, words = translation_run.no_knowledge(task)
     drawn = {
-        "loss": {"ends": (0.0, most + 0.5), "level": (most, words)},
-        "accuracy": {"ends": (0.0, 100.0), "title": "Exact match on held-out sources"},
-    }
+        "loss": {
+            "ends": (0.0, most + 0.5), "level": (most, words), "named": _NAMED,
+        },
+        "accuracy": {
+            "ends": (0.0, 100.0), "named": _NAMED_RIGHT,
+            "title": "Held-out sources right in full", "y_title": "right (%)",
+        },
+    }  # fmt: skip
     ends = [config.max_steps, *(curve.num_steps for curve in look.kept)]
-    steps = max([*ends, *([before.steps] if before is not None else [])])
-    columns = st.columns([3, 3, 2])
+    steps = max([*ends, *([shipped.steps] if shipped is not None else [])])
+    columns = st.columns([11, 11, 8])
     for column, (kind, options) in zip(columns, drawn.items(), strict=False):
-        kept = {curve.name: curve.curves[kind] for curve in look.kept}
-        if before is not None:
-            kept["shipped run"] = before.curves[kind]
+        kept = {
+            translation_run.short_name(curve.name, config): curve.curves[kind]
+            for curve in look.kept
+        }
+        others = {}
+        if shipped is not None:
+            others["shipped"] = {"shipped run": shipped.curves[kind]}
         if kind == "accuracy":
             tokens = translation_run.token_points(records)
-            kept |= {"tokens right (true ones fed)": tokens}
+            others["part"] = {"tokens, the true ones fed": tokens}
         frame = live_frame(
             {translation_run.run_label(config): record_points(records, kind)},
             kept=kept,
+            others=others,
             chosen=step,
             failed=marker_story.failing_step(records),
             max_points=120 if look.status.state in live_run.MOVING else 300,
@@ -207,12 +222,23 @@ def _draw_curves(look: Look, step: int | None) -> None:
         with column:
             _draw_live(frame, kind, steps, options)
     with columns[-1]:
-        _draw_schedule(config, step or look.status.step_count)
+        _draw_schedule(config, step or look.status.step_count or None)
     said = translation_run.progress_sentence(records[:step], config, task)
-    if before is not None:
-        said = f"{said} {translation_run.shipped_sentence(before)}"
-    st.markdown(parts.plain(said), help=before and parts.plain(before.origin))
-    parts.sentence(translation_run.schedule_sentence(config, step or len(records)))
+    if shipped is not None:
+        said = f"{said} {translation_run.shipped_sentence(shipped)}"
+    st.markdown(parts.plain(said), help=shipped and parts.plain(shipped.origin))
+    parts.sentence(_schedule_words(config, step or len(records)))
+
+
+def _schedule_words(config: Any, step: int) -> str:
+    from core import translation_run
+    from core.charts.schedule import other_lines
+    from core.seq2seq_training import SCHEDULES
+
+    said = translation_run.schedule_sentence(config, step)
+    if translation_run.only_rises(config):  # then all schedules are one line
+        return said
+    return f"{said} {other_lines(SCHEDULES, config.schedule)}"
 
 
 def _shipped(task: str) -> Any | None:
@@ -233,12 +259,12 @@ def _draw_live(frame: Any, kind: str, steps: int, options: dict[str, Any]) -> No
         alt=_ALT[kind],
         kind=kind,
         max_steps=steps,
-        height=230,
+        height=240,
         **options,
     )
 
 
-def _draw_schedule(config: Any, step: int) -> None:
+def _draw_schedule(config: Any, step: int | None) -> None:
     from core import charts, translation_run
     from core.charts.schedule import schedule_frame
 
@@ -252,7 +278,7 @@ def _draw_schedule(config: Any, step: int) -> None:
         max_steps=config.max_steps,
         most=config.learning_rate,
         title="Learning rate",
-        height=230,
+        height=240,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from pages._ui import leases, parts
+from pages._ui import live_run, parts
 from pages._ui.controls import Controls
 
 VIEWS = ["Stack", "Decode", "Train", "Loss"]
@@ -20,7 +20,7 @@ _HINTS = {
     "copy": "1 to 12 letters a-z.",
     "sort": "1 to 12 letters a-z.",
     "dates": "A day from 1900 to 2099, such as march 4, 1998; 4 march 1998; "
-    "04/03/1998 (the day first).",
+    "04/03/1998 (the day first; trained with two digits each).",
     "numbers": "A number from zero to nine thousand nine hundred and ninety-nine, as "
     "words: three hundred and twelve.",
 }
@@ -35,6 +35,10 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Sort, the word aa: where does the shipped model go wrong?": {
         "view": DECODE, "task": "sort", "sort_text": "aa", "step": 2, "forced": False,
         "source": "shipped",
+    },
+    "Sort, six times g: greedy decoding writes one too many; what does a beam find?": {
+        "view": DECODE, "task": "sort", "sort_text": "gggggg", "step": 7,
+        "forced": False, "source": "shipped", "beam": 4,
     },
     "Label smoothing 0.3: what is left of the loss where the model is sure?": {
         "view": LOSS, "task": "numbers", "place": 1, "smoothed": 0.3,
@@ -52,6 +56,8 @@ class Shown(NamedTuple):
     Attributes:
         task: The text task.
         trained: Its weights and what made them.
+        reason: Why it is not the visitor's run though that was chosen, as half a
+            sentence.
         key: Hash of both.
         model: The model with these weights.
         source: Numbers of the source's tokens.
@@ -61,6 +67,7 @@ class Shown(NamedTuple):
 
     task: Any
     trained: Any
+    reason: str
     key: str
     model: Any
     source: tuple[int, ...]
@@ -109,30 +116,28 @@ def pick(name: str, whose: str, typed: str) -> Shown:
     from core.text_tasks import TASKS as TEXT_TASKS
 
     task = TEXT_TASKS[name]
-    own = _own(name) if whose == "yours" else None
+    own, reason = _own(name) if whose == "yours" else (None, "")
     trained = own or shipped_seq2seq.read_shipped(name)
     tokens, key = task.read(typed), trained.key
     return Shown(
         task,
         trained,
+        reason,
         key,
-        _built(key, trained),
+        _built(key, trained)[0],
         tuple(task.source.encode(tokens)),
         tuple(task.target.encode(task.answer_to(tokens))),
         task.labels(tokens),
     )
 
 
-def tell(shown: Shown, whose: str) -> None:
+def tell(shown: Shown) -> None:
     """Say whose weights these are."""
     from core import shipped_seq2seq, translation_run
 
     own = shown.trained is not shipped_seq2seq.read_shipped(shown.task.name)
-    if whose == "yours" and not own:
-        parts.note(
-            "There is no run of this task here that has trained and rests, so the "
-            "shipped one is shown."
-        )
+    if shown.reason:
+        parts.note(f"The shipped run is shown: {shown.reason}.")
     words = translation_run.run_words(shown.trained, own=own)
     origin = parts.plain(shown.trained.origin)
     st.markdown(f":small[{parts.plain(words)}]", help=origin)
@@ -144,10 +149,12 @@ def walk(shown: Shown, *, forced: bool) -> Any:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _built(key: str, _trained: Any) -> Any:
+def _built(key: str, _trained: Any) -> tuple[Any, bool]:
+    """Return the model, and whether it answers in finite numbers."""
     from core import shipped_seq2seq
 
-    return shipped_seq2seq.build(_trained)
+    model = shipped_seq2seq.build(_trained)
+    return model, shipped_seq2seq.answers_in_numbers(model, _trained.config)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -165,8 +172,20 @@ def _walk(
     return walk_decoding(_model, source, _answer, forced=forced, max_len=limit)
 
 
-def _own(name: str) -> Any | None:
+def _own(name: str) -> live_run.Own:
     """Return the newest weights of this tab's run where it trained this task."""
-    held = leases.find(PAGE)
-    own = None if held is None else held.newest_answer(leases.WEIGHTS)
-    return own if own is not None and own.config.task == name else None
+    from core.shipped_seq2seq import copied_from
+
+    found = live_run.own_weights(PAGE, copied_from, _size_of)
+    if found.answer is None:
+        return found
+    trained = found.answer.config.task
+    if trained != name:
+        return live_run.Own(None, f"your run trained another task, {trained}")
+    if not _built(found.answer.key, found.answer)[1]:
+        return live_run.Own(None, "your run diverged: it answers in no finite numbers")
+    return found
+
+
+def _size_of(config: Any) -> int:
+    return config.model_config.num_parameters

@@ -29,13 +29,15 @@ LONGER = [
 ]
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "Patches of twice the side: a quarter as many, what becomes of the map?": {
-        "template": "Image and question", "patch": 32,
+        "template": "Image and question", "patch": 32, "image_source_len": 9,
+        "image_target_len": 10,
     },
     "A reply of one token: cross-attention has a row for <s> and one for it": {
-        "template": "Chat", "target_len": 1,
+        "template": "Chat", "chat_source_len": 21, "chat_target_len": 1,
     },
     "A source of one token: what can the encoder's self-attention still weigh?": {
-        "template": "Translation", "source_len": 1,
+        "template": "Translation", "translation_source_len": 1,
+        "translation_target_len": 10,
     },
 }  # fmt: skip
 
@@ -71,8 +73,10 @@ def choose(c: Controls) -> Chosen:
         label = "Side of a patch, pixels"
         patch_side = c.listed(label, "patch", PATCH_SIDES, patch_side)
     label = "Words of the question" if template.has_image else "Source tokens, S"
-    source_len = c.whole(label, "source_len", 1, words, words)
-    target_len = c.whole("Target tokens", "target_len", 1, target, target)
+    # Lengths of their own: one that fits another template would cut this one.
+    of, to = f"{template.key}_source_len", f"{template.key}_target_len"
+    source_len = c.whole(label, of, 1, words, words)
+    target_len = c.whole("Target tokens", to, 1, target, target)
     d_model = c.listed("Width, d_model", "d_model", _WIDTHS, 64)
     heads = c.listed("Heads, H", "heads", _HEADS, 4)
     layers = c.whole("Layers on each side", "layers", 1, _MOST_LAYERS, 2)

@@ -43,9 +43,9 @@ def draw(width: int, what: str) -> None:
         label="Measure here",
         ahead=_AHEAD,
         draw=lambda look: _draw_look(look, width, what),
-        elsewhere=lambda config: (
-            f"Measured here at {setting_words(config.width, config.what)}: return to "
-            "those settings to see it."
+        elsewhere=lambda look: (
+            f"Measured here at {setting_words(look.config.width, look.config.what)}: "
+            "return to those settings to see it."
         ),
     )
     parts.look_inside(

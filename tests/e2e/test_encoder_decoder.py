@@ -7,7 +7,16 @@ from playwright.sync_api import Page, expect
 from tests.e2e.tabs import open_page, quiet
 
 SMALL = "s2s_view=Train&s2s_task=numbers&s2s_width=16&s2s_layers=1&s2s_batch=16"
-PLACES = {"memory": (0.155, 0.711), "self-attention": (0.155, 0.373)}  # shares
+PLACES = {  # what is clicked -> where it is, in shares of the picture
+    "memory": (0.155, 0.711),
+    "self-attention": (0.155, 0.373),
+    "feed-forward": (0.155, 0.538),
+    "the last +": (0.155, 0.592),
+    "source tokens": (0.155, 0.152),
+    "last LayerNorm of the encoder": (0.155, 0.65),
+    "last LayerNorm of the decoder": (0.637, 0.811),
+    "first LayerNorm of the decoder": (0.637, 0.313),
+}
 STEPS = re.compile(r"^Step [\d,]+ / ")
 
 
@@ -51,9 +60,7 @@ def test_a_click_on_a_part_of_the_diagram_opens_it(server, tab: Page):
     def click(label: str, said: str) -> None:
         box = drawn.bounding_box()
         across, down = PLACES[label]
-        tab.mouse.click(
-            box["x"] + across * box["width"], box["y"] + down * box["height"]
-        )
+        drawn.click(position={"x": across * box["width"], "y": down * box["height"]})
         expect(menu).to_have_value(said, timeout=20_000)
         quiet(tab)
 
@@ -61,12 +68,37 @@ def test_a_click_on_a_part_of_the_diagram_opens_it(server, tab: Page):
     click("memory", "Memory")
     expect(tab).to_have_url(re.compile("s2s_part=Memory"))
     click("self-attention", "Encoder: self-attention")
-    button(tab, "Part after").click()
-    expect(menu).to_have_value("Encoder: after the layer", timeout=20_000)
+    click("feed-forward", "Encoder: feed-forward")
+    click("last LayerNorm of the encoder", "Memory")
+    click("source tokens", "Source: tokens")
+    click(
+        "first LayerNorm of the decoder", "Decoder: LayerNorm of masked self-attention"
+    )
+    click("the last +", "Encoder: after the layer")
+    expect(
+        tab.get_by_text("After encoder layer 2: 9 source tokens")
+    ).to_be_in_viewport()
+    button(tab, "Part before").click()
+    expect(menu).to_have_value("Encoder: feed-forward", timeout=20_000)
     quiet(tab)
+    click("last LayerNorm of the decoder", "Decoder: last LayerNorm")
     click("self-attention", "Encoder: self-attention")  # the same part again
     expect(tab).to_have_url(re.compile("s2s_part=Encoder%3A[+]self-attention"))
     assert drawn.get_attribute("data-same") == "yes"  # the picture stayed
+
+
+def test_every_token_of_the_vocabulary_is_named_under_its_column(server, tab: Page):
+    open_page(tab, server, "encoder_decoder", "s2s_task=reverse&s2s_part=Softmax")
+    quiet(tab)
+    part = tab.locator("[data-testid=stVegaLiteChart]").nth(1)
+    expect(part.locator(".role-axis-label text").first).to_be_attached(timeout=20_000)
+    shown = part.locator(".role-axis-label text").evaluate_all(
+        "all => all.filter(it => it.getAttribute('opacity') !== '0')"
+        ".map(it => it.textContent)"
+    )
+    letters = [chr(letter) for letter in range(ord("a"), ord("z") + 1)]
+    start = shown.index("<pad>")
+    assert shown[start : start + 29] == ["<pad>", "<s>", "</s>", *letters]
 
 
 def test_hostile_text_stays_text(server, tab: Page):
