@@ -239,6 +239,11 @@ def movement_sentence(moved: Tensor, labels: Sequence[str]) -> str:
     return f'{stayed}; "{labels[most]}" moved most, by {float(distances[most]):.3g}'
 
 
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of something: "1 step", "2 steps"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def listed(words: Sequence[str]) -> str:
     """Return words as they stand in a sentence: ``a, b and c``."""
     if len(words) < 2:

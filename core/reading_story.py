@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from core import captions
+from core.captions import counted
 from core.charts.palette import nice_limit
 from core.checks import RefusedError
 from core.masks import causal_mask
@@ -44,11 +45,11 @@ def run_words(trained: TrainedModel, whose: str, *, sound: bool) -> str:
         measured = f"test accuracy {percent(trained.accuracy)}"
     parts = [
         whose,
-        _counted(trained.steps, "training step"),
+        counted(trained.steps, "training step"),
         measured,
         f"length {config.seq_len}",
-        _counted(config.num_layers, "layer"),
-        _counted(config.num_heads, "head"),
+        counted(config.num_layers, "layer"),
+        counted(config.num_heads, "head"),
         f"readout {config.readout}",
         *(["causal mask"] if config.causal else []),
     ]
@@ -91,7 +92,7 @@ def _causal_words(config: ClassifierConfig) -> str:
 def map_name(layer: int, head: int, num_heads: int) -> str:
     """Return whose map it is: of one head, or the mean of all heads of a layer."""
     if head == MEAN:
-        return f"Layer {layer}, mean of {_counted(num_heads, 'head')}"
+        return f"Layer {layer}, mean of {counted(num_heads, 'head')}"
     return f"Layer {layer}, head {head}"
 
 
@@ -261,8 +262,8 @@ def require_affordable(config: ClassifierConfig, answers: int) -> None:
     """
     if not is_affordable(config, answers):
         raise RefusedError(
-            f"{_counted(config.num_layers, 'layer')}, "
-            f"{_counted(config.num_heads, 'head')} and length {config.seq_len} would "
+            f"{counted(config.num_layers, 'layer')}, "
+            f"{counted(config.num_heads, 'head')} and length {config.seq_len} would "
             f"take about {answers * config.test_seconds:.0f} s here; it must be at "
             f"most {_LONGEST:g} s. Read a smaller run."
         )
@@ -271,7 +272,3 @@ def require_affordable(config: ClassifierConfig, answers: int) -> None:
 def share(weight: Tensor | float) -> str:
     """Return a weight as a percentage with one decimal."""
     return f"{100 * float(weight):.1f} %"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from core.captions import counted
 from core.charts.records import record_points, thin
 from core.checks import require_choice
 from core.seq2seq import make_model
@@ -27,7 +28,6 @@ from core.seq2seq_training import (
 )
 from core.shipped import made_here, origin_of
 from core.text_tasks import TASKS, make_batch
-from core.translation_story import counted
 from core.weights_file import (
     MODELS,
     copied_weights,

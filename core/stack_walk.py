@@ -8,6 +8,7 @@ from torch import Tensor
 
 from core import translation_story
 from core.block_walk import walk_block, walk_decoder_block
+from core.captions import counted
 from core.charts.palette import nice_limit
 from core.charts.stack_diagram import PARTS
 from core.decoding_walk import Walk
@@ -217,8 +218,8 @@ def _vector_sentences(values: Tensor, side: str, words: str, part: str) -> list[
     count, width = values.shape
     size = float(values.square().mean().sqrt())
     said = [
-        f"{words[0].upper()}{words[1:]}: {_counted(count, f'{side} token')} of "
-        f"{_counted(width, 'number')}, root mean square {size:.2f}, largest magnitude "
+        f"{words[0].upper()}{words[1:]}: {counted(count, f'{side} token')} of "
+        f"{counted(width, 'number')}, root mean square {size:.2f}, largest magnitude "
         f"{float(values.abs().max()):.2f}."
     ]
     if part in ("source", "target"):
@@ -236,15 +237,15 @@ def _output_panel(walk: Walk, task: TextTask, fed: list[str], part: str) -> Pane
     if soft:
         entropy = float(torch.special.entr(values.double()).sum(dim=-1).mean())
         said = (
-            f"Softmax: {_counted(len(values), 'distribution')} over "
-            f"{_counted(values.shape[1], 'token')}, entropy {entropy:.3f} nats on "
+            f"Softmax: {counted(len(values), 'distribution')} over "
+            f"{counted(values.shape[1], 'token')}, entropy {entropy:.3f} nats on "
             f"average; spread evenly it would be {math.log(values.shape[1]):.2f}."
         )
     else:
         low, high = (f"{float(end):.2f}".replace("-", "−") for end in values.aminmax())
         said = (
-            f"Linear: {_counted(len(values), 'row')} of "
-            f"{_counted(values.shape[1], 'logit')}, from {low} to {high}."
+            f"Linear: {counted(len(values), 'row')} of "
+            f"{counted(values.shape[1], 'logit')}, from {low} to {high}."
         )
     return Panel(
         matrix=values,
@@ -258,7 +259,3 @@ def _output_panel(walk: Walk, task: TextTask, fed: list[str], part: str) -> Pane
         numbers=False,
         sentences=[said],
     )
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else 's'}"

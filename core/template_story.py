@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from core.captions import counted
 from core.charts.diagram import Edge, Node
 from core.charts.stack_diagram import stack_diagram
 from core.masks import causal_mask
@@ -68,10 +69,10 @@ def flow_sentence(run: TemplateRun) -> str:
     heads, target_len, _ = run.shapes["cross_map"]
     weights = target_len * length
     return (
-        f"The source, {_counted(length, 'token')}, becomes a memory of "
+        f"The source, {counted(length, 'token')}, becomes a memory of "
         f"{length} × {width} = {length * width:,} numbers. The decoder reads "
-        f"{_counted(target_len, 'token')}, <s> first; a head of cross-attention has "
-        f"{target_len} × {length} = {_counted(weights, 'weight')}, {heads} × "
+        f"{counted(target_len, 'token')}, <s> first; a head of cross-attention has "
+        f"{target_len} × {length} = {counted(weights, 'weight')}, {heads} × "
         f"{weights:,} = {heads * weights:,} a layer."
     )
 
@@ -86,7 +87,7 @@ def patch_sentence(run: TemplateRun) -> str:
         f"The image: {IMAGE_SIDE} ÷ {side} = {across} patches a side, {across} × "
         f"{across} = {run.patches} of {side} × {side} × {CHANNELS} = {numbers:,} "
         f"numbers each. One matrix, {width} × {numbers:,}, makes a token of a patch; "
-        f"with the question's {_counted(len(run.words), 'word')} that is "
+        f"with the question's {counted(len(run.words), 'word')} that is "
         f"{run.patches + len(run.words)} tokens."
     )
 
@@ -142,7 +143,7 @@ def _source_label(run: TemplateRun) -> str:
     if not run.patches:
         return _beginning(run.words)
     across = IMAGE_SIDE // run.patch_side
-    return f"{across} × {across} patches, {_counted(len(run.words), 'word')}"
+    return f"{across} × {across} patches, {counted(len(run.words), 'word')}"
 
 
 def _beginning(tokens: list[str] | tuple[str, ...]) -> str:
@@ -151,10 +152,6 @@ def _beginning(tokens: list[str] | tuple[str, ...]) -> str:
     if len(shown) <= _MOST_LETTERS:
         return shown
     return shown[: _MOST_LETTERS - 1].rsplit(" ", 1)[0] + " …"
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def _lost(pairs: int) -> str:

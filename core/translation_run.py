@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from core import marker_story
+from core.captions import counted
 from core.checks import RefusedError
 from core.run import RunState, RunStatus
 from core.seq2seq_training import (
@@ -22,7 +23,6 @@ from core.shipped_seq2seq import TrainedSeq2Seq
 from core.text_tasks import TextTask
 from core.translation_story import (
     MEAN,
-    counted,
     map_name,
     percent,
     spread_of,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from core.captions import counted
 from core.decoding_walk import Moved, PositionLoss, Walk
 from core.vocabulary import Vocabulary
 
@@ -73,11 +74,6 @@ def probability(log_p: float) -> str:
     missing = -math.expm1(log_p)
     near_1 = 0 < missing < 1e-3
     return unbroken(f"1 − {number(missing)}") if near_1 else number(math.exp(log_p))
-
-
-def counted(count: int, noun: str) -> str:
-    """Return how many there are of something: "1 step", "2 steps"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def map_name(layer: int, head: int, num_heads: int) -> str:

@@ -85,7 +85,9 @@ def buttons(
     offer_left_behind(held, name_of)
 
 
-def offer_left_behind(held: HeldRun, name_of: Callable[[Any], str]) -> None:
+def offer_left_behind(
+    held: HeldRun, name_of: Callable[[Any], str] = lambda _: "with its own settings"
+) -> None:
     """Offer a parked run of this browser where the one of this tab has not begun.
 
     A reload finds a run by its settings alone; where the address had lost them, or a
@@ -100,8 +102,8 @@ def offer_left_behind(held: HeldRun, name_of: Callable[[Any], str]) -> None:
     behind = leases.left_behind(held.page)
     if behind is None:
         return
-    steps = behind.run.step_count
-    counted = "1 step" if steps == 1 else f"{steps:,} steps"
+    status = behind.run.status()
+    done = f"{status.step_count:,} of {status.max_steps:,}"
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.button(
             "Take up the run left behind",
@@ -110,7 +112,7 @@ def offer_left_behind(held: HeldRun, name_of: Callable[[Any], str]) -> None:
             on_click=leases.take_up,
             args=(behind,),
         )
-        words = f"This browser left one here, after {counted}: {name_of(behind.config)}"
+        words = f"This browser left one here at {done}: {name_of(behind.config)}"
         st.markdown(f":small[{parts.plain(words)}]")
 
 

@@ -63,6 +63,7 @@ def measured(
         args=(0, press),
         type="primary",
     )
+    live_run.offer_left_behind(held)
     other = elsewhere if config not in (None, held.config) else None
     live_run.moving_view(held, partial(_view, ahead, unit, draw, other))
 
