@@ -199,7 +199,7 @@ def draw_bottleneck(dark: bool) -> bytes:
     seeds = bottleneck_story.seed_curves(runs, "exact")
     medians = bottleneck_story.median_curves(seeds)
     ends = float(bottleneck.LENGTHS[0]), float(bottleneck.LENGTHS[-1])
-    drawn = {"series": tuple(medians), "x_domain": ends}
+    drawn = {"series": tuple(medians), "x_domain": ends, "with_here": False}
     return _render(by_length, by_length_frame(seeds, medians), dark, **drawn)
 
 

@@ -96,20 +96,17 @@ def _kept_names(kind: str, *, own_task: bool, dark: bool) -> alt.Legend | None:
 
     They stand where no curve of a run that learns goes.
     """
-    names_at: Any = "top-left" if kind == "accuracy" else "bottom-left"
-    offset, limit = 12, 260
-    if own_task:
-        if kind == "accuracy":
-            return None
-        # Below the words of a level, and right of where the curve falls.
-        names_at, offset, limit = "top-right", 30, 170
+    if kind == "accuracy" and own_task:
+        return None
+    # Right of where the curve falls or rises; below the level and its words, or 100 %.
+    offset = 14 if kind == "accuracy" else 30 if own_task else 48
     shown = palette(dark)
     return alt.Legend(
         title=None,
-        orient=names_at,
+        orient="top-right",
         offset=offset,
         rowPadding=0,
-        labelLimit=limit,
+        labelLimit=170,
         symbolSize=400,  # long enough to tell dashes
         symbolStrokeColor=shown.kept,
         symbolStrokeWidth=2,

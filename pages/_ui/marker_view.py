@@ -18,6 +18,7 @@ _TARGETS = {"off": None, "95 %": 0.95, "99 %": 0.99, "99.9 %": 0.999, "100 %": 1
 _MOST_ROWS = 4000
 _SNAPSHOT_EVERY = 21
 # Constant, for Streamlit builds a chart anew where its alternative text changes.
+_NAMED = (("current", "this run"), ("shipped", "shipped run"))
 _ALT = {
     "loss": "Training loss against steps; the sentence below gives its numbers",
     "accuracy": "Test accuracy against steps; the sentence below gives its numbers",
@@ -281,18 +282,18 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
 
     records, config = look.records, look.config
     sentence = marker_story.progress_sentence(records[:step], config.num_tested)
-    kept, origin = list(look.kept), None
+    others, origin = {}, None
     if not records:
         run = shipped.read_run()
         sentence = f"{sentence} {marker_story.shipped_sentence(run)}"
-        origin = run.origin
-        kept.append(live_run.kept_curve("shipped run", run.records))
+        others, origin = live_run.kept_curve("", run.records).curves, run.origin
     steps = max([config.max_steps, *(curve.num_steps for curve in look.kept)])
     max_points = 120 if look.status.state in live_run.MOVING else 300
     for column, kind in zip(st.columns(2), ("loss", "accuracy"), strict=True):
         frame = live_frame(
             {marker_story.run_label(config): record_points(records, kind)},
-            kept={curve.name: curve.curves[kind] for curve in kept},
+            kept={curve.name: curve.curves[kind] for curve in look.kept},
+            others={"shipped": {"shipped run": others[kind]}} if others else None,
             chosen=step,
             failed=marker_story.failing_step(records),
             max_points=max_points,
@@ -305,7 +306,7 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
                 alt=_ALT[kind],
                 kind=kind,
                 max_steps=steps,
-                height=230,
+                named=_NAMED,
             )
     st.markdown(parts.plain(sentence), help=origin and parts.plain(origin))
 
