@@ -281,19 +281,14 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
     from core.charts.records import live_frame, record_points
 
     records, config = look.records, look.config
-    sentence = marker_story.progress_sentence(records[:step], config.num_tested)
-    others, origin = {}, None
-    if not records:
-        run = shipped.read_run()
-        sentence = f"{sentence} {marker_story.shipped_sentence(run)}"
-        others, origin = live_run.kept_curve("", run.records).curves, run.origin
+    preset = shipped.read_run()
     steps = max([config.max_steps, *(curve.num_steps for curve in look.kept)])
     max_points = 120 if look.status.state in live_run.MOVING else 300
     for column, kind in zip(st.columns(2), ("loss", "accuracy"), strict=True):
         frame = live_frame(
             {marker_story.run_label(config): record_points(records, kind)},
             kept={curve.name: curve.curves[kind] for curve in look.kept},
-            others={"shipped": {"shipped run": others[kind]}} if others else None,
+            others={"shipped": {"": record_points(preset.records[:steps], kind)}},
             chosen=step,
             failed=marker_story.failing_step(records),
             max_points=max_points,
@@ -308,7 +303,11 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
                 max_steps=steps,
                 named=_NAMED,
             )
-    st.markdown(parts.plain(sentence), help=origin and parts.plain(origin))
+    said = (
+        marker_story.progress_sentence(records[:step], config.num_tested),
+        marker_story.shipped_sentence(preset),
+    )
+    st.markdown(parts.plain(" ".join(said)), help=parts.plain(preset.origin))
 
 
 def _draw_rows(config: Any, snapshot: Any, position: int, key: str) -> None:
