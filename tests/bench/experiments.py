@@ -2,11 +2,11 @@
 
     python -m tests.bench.experiments
 
-Both train the same runs into a fresh file, as many as the smallest grid that ships, and
-the start of the processes is counted in. The two take turns, so that a busy machine
-slows both, and the ratio is the median over the turns. The tables must be equal, row
-for row. What two processes give that share nothing and have started already is printed
-beside it: the most that this machine lets a grid reach.
+Both train the same runs into a fresh file, as many as the grid of what carries position
+has, and the start of the processes is counted in. The two take turns, so that a busy
+machine slows both, and the ratio is the median over the turns. The tables must be
+equal, row for row. What two processes give that share nothing and have started already
+is printed beside it: the most that this machine lets a grid reach.
 """
 
 import argparse
