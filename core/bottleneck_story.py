@@ -12,7 +12,7 @@ from core.bottleneck import (
     WatchRecord,
     latest_results,
 )
-from core.captions import listed
+from core.captions import listed, unbroken
 from core.captions import percent as spaced_percent
 
 NAMES = {"none": "no attention", "additive": "additive", "dot": "dot product"}
@@ -28,7 +28,7 @@ Points = list[tuple[int, float]]
 
 def percent(share: float) -> str:
     """Return a share as a whole percentage in which no line breaks."""
-    return spaced_percent(share).replace(" ", "\u00a0")
+    return unbroken(spaced_percent(share))
 
 
 def points_of(results: Sequence[LengthResult], measure: str) -> Points:

@@ -15,6 +15,8 @@ from core.scaling import SoftmaxRow
 
 _SMALL = 1e-3  # distances below are written with a power of ten
 _WHOLE_FROM = 999.5  # three figures of more would be written 1e+03
+_NO_BREAK = "\u00a0"  # a space at which no line ends
+_JOINER = "\u2060"  # has no width; no line ends at it
 _TIE = 1e-6  # weights closer than this are called equal
 
 
@@ -242,6 +244,11 @@ def movement_sentence(moved: Tensor, labels: Sequence[str]) -> str:
 def counted(count: int, noun: str) -> str:
     """Return how many there are of something: "1 step", "2 steps"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def unbroken(words: str) -> str:
+    """Return words at whose spaces and hyphens no line ends."""
+    return words.replace(" ", _NO_BREAK).replace("-", f"-{_JOINER}")
 
 
 def listed(words: Sequence[str]) -> str:

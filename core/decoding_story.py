@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from core.captions import counted
+from core.captions import counted, unbroken
 from core.decoding import Hypothesis
 from core.decoding_walk import Walk, WalkStep
-from core.translation_story import number, percent, unbroken
+from core.translation_story import number, percent
 from core.vocabulary import END, Vocabulary
 
 

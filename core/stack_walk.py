@@ -9,8 +9,8 @@ from torch import Tensor
 from core import translation_story
 from core.block_walk import walk_block, walk_decoder_block
 from core.captions import counted
+from core.charts import stack_diagram
 from core.charts.palette import nice_limit
-from core.charts.stack_diagram import PARTS
 from core.decoding_walk import Walk
 from core.masks import causal_mask
 from core.text_tasks import TextTask
@@ -72,18 +72,8 @@ class Panel(NamedTuple):
 
 def shapes_of(walk: Walk) -> dict[str, tuple[int, ...]]:
     """Return the shapes that leave the parts of the stack, without the batch."""
-    seen = walk.explained
-    source = tuple(seen.source_embedded.shape[1:])
-    target = tuple(seen.target_embedded.shape[1:])
-    sides = {"source": source, "target": target}
-    parts = (*_SIDES.items(), *_POINTS.items())
-    shapes = {part: sides[side] for part, (side, *_) in parts if part in PARTS}
-    for name in ("encoder", "decoder", "cross"):
-        maps, *_ = _MAPS[f"{name}_attention"]
-        shapes[f"{name}_map"] = tuple(getattr(seen, maps)[0].shape[1:])
-    logits = tuple(seen.logits.shape[1:])
-    ends = {"source": source[:1], "target": target[:1]}
-    return shapes | ends | {"linear": logits, "softmax": logits}
+    source, target_in = torch.tensor([walk.source]), torch.tensor([walk.target_in])
+    return stack_diagram.shapes_of(source, target_in, walk.explained)
 
 
 def panel_of(

@@ -11,14 +11,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from core.captions import counted
+from core.captions import counted, unbroken
 from core.decoding_walk import Moved, PositionLoss, Walk
 from core.vocabulary import Vocabulary
 
 MEAN = 0  # number of the "head" that is the mean of all
 _SMALL = 1e-3  # numbers below are written with a power of ten
-_NO_BREAK = "\u00a0"  # a space at which no line ends
-_JOINER = "\u2060"  # has no width; no line ends at it
 
 
 class Spread(NamedTuple):
@@ -47,11 +45,6 @@ def percent(share: float) -> str:
     if share < 5e-4:
         return unbroken("<0.1 %")
     return unbroken(f"{100 * share:.1f} %" if share < 0.9995 else ">99.9 %")
-
-
-def unbroken(words: str) -> str:
-    """Return words at whose spaces and hyphens no line ends."""
-    return words.replace(" ", _NO_BREAK).replace("-", f"-{_JOINER}")
 
 
 def share(value: float) -> str:

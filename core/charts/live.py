@@ -1,7 +1,6 @@
 """Curves of a run that is still going on."""
 
 import math
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -12,9 +11,8 @@ from core.checks import require_choice, require_int
 
 _LOSS_END = 1.0  # a curve above it leaves the picture
 _ACCURACY_START = 40.0
-_KEPT_DASHES = ([1, 0], [2, 2], [8, 3], [8, 3, 2, 3], [4, 2], [12, 4])
-# Kept runs beside named curves, which are solid and dotted.
-_OTHER_DASHES = ([8, 3], [8, 3, 2, 3], [4, 2], [12, 4], [12, 3, 2, 3, 2, 3])
+# Of kept runs; solid and dotted are those of named curves.
+_KEPT_DASHES = ([8, 3], [8, 3, 2, 3], [4, 2], [12, 4], [12, 3, 2, 3, 2, 3])
 
 
 def live_curves(
@@ -74,9 +72,6 @@ def live_curves(
         scale=marks.number_scale(ends or usual_ends, padding=3),
         axis=marks.axis(y_title or unit),
     )
-    scales: Any = (
-        "independent" if named else "shared"
-    )  # of kept runs and of named curves
     names = _kept_names(kind, own_task=ends is not None, dark=dark)
     layers = [*_lines(names, named, dark=dark), _points(kind)]
     return marks.layered(
@@ -88,7 +83,9 @@ def live_curves(
         title=title or usual,
         height=height,
         dark=dark,
-    ).resolve_scale(color=scales, strokeDash=scales)
+    ).resolve_scale(  # of kept runs and of named curves
+        color="independent", strokeDash="independent"
+    )
 
 
 def _kept_names(kind: str, *, own_task: bool, dark: bool) -> alt.Legend | None:
@@ -120,7 +117,7 @@ def _lines(
     names: alt.Legend | None, named: tuple[tuple[str, str], ...], *, dark: bool
 ) -> list[alt.Chart]:
     shown = palette(dark)
-    dashes = alt.Scale(range=_OTHER_DASHES if named else _KEPT_DASHES)
+    dashes = alt.Scale(range=_KEPT_DASHES)
     kept = marks.rows_where("role", "kept").mark_line(
         strokeWidth=1.5, color=shown.kept, clip=True
     )

@@ -19,6 +19,7 @@ _MOST_KEPT = 5
 _SCRUBBER_HEIGHT = 90  # pixels, for the bar of a run as for the slider afterwards
 _ICONS = {"running": "play_arrow", "queued": "hourglass", "finished": "flag"}
 _KINDS = ("loss", "accuracy")
+NAMED = (("current", "this run"), ("shipped", "shipped run"))  # above live curves
 _STEPS = ((1, "skip_next"), (10, "fast_forward"))
 _ORDER = ("keep_curve", "forget_kept", "reset", "run", "step_1", "step_10")
 LOST = (

@@ -18,7 +18,6 @@ _TARGETS = {"off": None, "95 %": 0.95, "99 %": 0.99, "99.9 %": 0.999, "100 %": 1
 _MOST_ROWS = 4000
 _SNAPSHOT_EVERY = 21
 # Constant, for Streamlit builds a chart anew where its alternative text changes.
-_NAMED = (("current", "this run"), ("shipped", "shipped run"))
 _ALT = {
     "loss": "Training loss against steps; the sentence below gives its numbers",
     "accuracy": "Test accuracy against steps; the sentence below gives its numbers",
@@ -288,7 +287,9 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
         frame = live_frame(
             {marker_story.run_label(config): record_points(records, kind)},
             kept={curve.name: curve.curves[kind] for curve in look.kept},
-            others={"shipped": {"": record_points(preset.records[:steps], kind)}},
+            others={
+                "shipped": {"shipped run": record_points(preset.records[:steps], kind)}
+            },
             chosen=step,
             failed=marker_story.failing_step(records),
             max_points=max_points,
@@ -301,7 +302,7 @@ def _draw_curves(page: str, look: Look, step: int | None) -> None:
                 alt=_ALT[kind],
                 kind=kind,
                 max_steps=steps,
-                named=_NAMED,
+                named=live_run.NAMED,
             )
     said = (
         marker_story.progress_sentence(records[:step], config.num_tested),

@@ -20,7 +20,6 @@ _DROPOUT = [0.0, 0.05, 0.1, 0.2, 0.3]
 _TARGETS = {"off": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
 _SNAPSHOT_EVERY = 50
 _NORMS = ["pre-norm", "post-norm"]
-_NAMED = (("current", "this run"), ("shipped", "shipped run"))
 _NAMED_RIGHT = (("current", "this run"), ("part", "its tokens"), ("shipped", "shipped"))
 # Constant, for Streamlit builds a chart anew where its alternative text changes.
 _ALT = {
@@ -190,7 +189,7 @@ def _draw_curves(look: Look, step: int | None) -> None:
     most, words = translation_run.no_knowledge(task)
     drawn = {
         "loss": {
-            "ends": (0.0, most + 0.5), "level": (most, words), "named": _NAMED,
+            "ends": (0.0, most + 0.5), "level": (most, words), "named": live_run.NAMED,
         },
         "accuracy": {
             "ends": (0.0, 100.0), "named": _NAMED_RIGHT,
